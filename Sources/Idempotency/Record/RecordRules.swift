@@ -83,9 +83,11 @@ public enum RecordRules {
     return record
   }
 
-  /// The number of the attempt after another one, which may be of an earlier generation.
+  /// The number of the attempt after another one, which may be of an earlier generation. A damaged record may have any
+  /// number.
   private static func following(_ attempt: Int, _ base: Int) -> Int {
-    attempt > base ? attempt + 1 : base + (attempt - 1) % Claim.attemptsPerGeneration + 2
+    let attempt = min(max(attempt, 1), .max / 2)
+    return attempt > base ? attempt + 1 : base + (attempt - 1) % Claim.attemptsPerGeneration + 2
   }
 
   private static func grant(

@@ -9,17 +9,19 @@ import Synchronization
 /// (`Worker.repeatInBackground`), in this process or in another one, so that once the store works again it is a race
 /// between that write and a claim. Safe to use from any thread.
 public final class TakeOverGuard: Sendable {
-  /// The time after the store's last failure in which nothing is taken over: longer than an owner pauses between two
-  /// tries (`Worker.storePauses`), and a call.
-  private static var hold: Milliseconds { 3000 }
+  /// The longest pause of an owner between two tries (`Worker.storePauses`), and time for delays.
+  private static var pause: Milliseconds { 2500 }
 
+  /// The time after the store's last failure in which nothing is taken over: an owner's pause, and a call.
+  private let hold: Milliseconds
   private let unstored = Mutex<[RecordID: Int]>([:])
   /// The number of records in `unstored`, so that a claim needs no lock.
   private let count = Atomic<Int>(0)
   /// The nanoseconds of the store's last failure; `Int64.min` for none. Atomic, since every claim reads it.
   private let failedAt = Atomic<Int64>(.min)
 
-  public init() {}
+  /// - Parameter callTime: The longest time of one call of the store.
+  public init(callTime: Milliseconds = 500) { hold = Self.pause + callTime }
 
   /// A run has ended whose outcome the store has not taken. `leave` must follow.
   func enter(_ id: RecordID) {
@@ -46,7 +48,7 @@ public final class TakeOverGuard: Sendable {
 
   private func isHeld(_ id: RecordID, _ now: BootInstant) -> Bool {
     let failedAt = failedAt.load(ordering: .relaxed)
-    if failedAt != .min, now < BootInstant(nanoseconds: failedAt) + Self.hold { return true }
+    if failedAt != .min, now < BootInstant(nanoseconds: failedAt) + hold { return true }
     return count.load(ordering: .sequentiallyConsistent) > 0 && unstored.withLock { $0[id] != nil }
   }
 }

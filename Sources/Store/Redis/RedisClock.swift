@@ -26,7 +26,7 @@ struct RedisClock {
   private var lastTime: StoreInstant?
   /// The sending of the command whose reply has told the time last; `nil` before the first reply of this connection after
   /// a short wait.
-  private var askedAt: BootInstant?
+  private var timeRequestedAt: BootInstant?
   private var at = BootInstant(nanoseconds: 0)
 
   /// Takes the store's time from a reply.
@@ -43,7 +43,7 @@ struct RedisClock {
       low: now.milliseconds - at.nanoseconds / 1_000_000 - 1,
       high: now.milliseconds - sentAt.nanoseconds / 1_000_000 + 1,
       at: at)
-    if new.high - new.low <= Self.maxWidth || askedAt != nil { askedAt = sentAt }
+    if new.high - new.low <= Self.maxWidth || timeRequestedAt != nil { timeRequestedAt = sentAt }
     guard let old = difference else {
       difference = new
       return nil
@@ -61,7 +61,7 @@ struct RedisClock {
   }
 
   /// Discards the estimate of an earlier connection, which may have led to another machine.
-  mutating func reset() { (lastTime, askedAt) = (nil, nil) }
+  mutating func reset() { (lastTime, timeRequestedAt) = (nil, nil) }
 
   /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
@@ -71,7 +71,7 @@ struct RedisClock {
   /// Returns an estimate that is behind the store's clock by no more than a step that does not count, unless the clock was
   /// set since the last reply; `nil` if the time is not known well enough, or was asked for longer ago than `maxAge`.
   func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
-    guard let askedAt, now - askedAt < maxAge, let difference,
+    guard let timeRequestedAt, now - timeRequestedAt < maxAge, let difference,
       difference.high - difference.low <= Self.maxWidth
     else { return nil }
     return StoreInstant(

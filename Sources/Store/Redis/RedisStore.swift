@@ -62,7 +62,7 @@ public struct RedisStore: RecordStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let firstAttempt = subscriber.epoch.firstAttempt
     let isWritten = nodes.startClaim(request, firstAttempt: firstAttempt) {
-      $0.claim(present(request), until: $1.deadline, firstAttempt: firstAttempt)
+      $0.claim(permitted(request), until: $1.deadline, firstAttempt: firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: request, onReply)
     }
@@ -71,7 +71,7 @@ public struct RedisStore: RecordStore {
 
   /// Returns the request in its present form, which takes no record over for a while after another server has taken
   /// over or its clock was set (`RedisAlarm.mayTakeOver`; Tests/Model/claim.pml, NO_ERA).
-  private func present(_ request: ClaimRequest) -> ClaimRequest {
+  private func permitted(_ request: ClaimRequest) -> ClaimRequest {
     mayTakeOver(request) ? request : request.changed(takeOver: .never)
   }
 
@@ -194,7 +194,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      $0.claim(present(request), until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+      $0.claim(permitted(request), until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
     }
     return (try await finished(request, reply), reply.copiedUntil)
   }
@@ -358,6 +358,7 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.digest(id.digest) }
       writer.argument(times.deadline.milliseconds)
     }
+    nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)
     guard case .result(let result) = reply.ending else { return true }
     return result.word == .erased
@@ -386,6 +387,7 @@ public struct RedisStore: RecordStore {
       writer.argument(times.deadline.milliseconds)
       writer.argument(attempt.map(String.init) ?? "")
     }
+    nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)
     let outcome = try await outcome(of: reply, id)
     if outcome != .done, kept?.place == .ownKey {

@@ -45,6 +45,10 @@ struct TakeOverGuardTests {
     #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 2999))
     #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3000))
     #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3000))
+    let slow = TakeOverGuard(callTime: 10_000)
+    slow.storeFailed(at: Self.now)
+    #expect(!Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 12_499))
+    #expect(Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 12_500))
   }
 
   @Test func `only the commands of owners tell that a write may have been refused`() async {

@@ -257,7 +257,7 @@ struct PlainClaimTests {
 
   @Test func `operators choose whether claims take no script`() async throws {
     let server = try await RedisServer()
-    for (load, isPlain) in [(RedisLoad.usual, false), (.always, true), (.never, false)] {
+    for (load, isPlain) in [(RedisLoad.default, false), (.always, true), (.never, false)] {
       var settings = RedisEndpointSettings.on(server)
       settings.load = load
       try await RedisNode.run(settings) { node in

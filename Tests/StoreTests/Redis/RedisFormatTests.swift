@@ -186,7 +186,7 @@ struct RedisFormatTests {
       let error = await #expect(throws: StoreError.self) {
         try await node.store.complete(claim, with: completion)
       }
-      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      guard case .refused = error else { throw Unexpected(what: "\(error as Any)") }
       try server.command(["ACL", "SETUSER", "semel", "~*"])
       #expect(try await node.store.complete(claim, with: completion).outcome == .done)
       #expect(try await node.store.find(claim.id).completedRecord?.outcome == completion.outcome)

@@ -207,7 +207,7 @@ struct RedisHandshakeTests {
     ("BUSY Redis is busy running a script.", "SCRIPT KILL"),
     ("MISCONF Errors writing to the AOF file", "cannot write to its disk"),
     ("MASTERDOWN Link with MASTER is down", "lost its master"),
-    ("ERR something new", "Redis refused the command (ERR something new)"),
+    ("ERR max number of clients reached", "raise its maxclients"),
   ])
   func `an error of Redis' names the remedy`(_ text: String, _ advice: String) {
     guard case .unavailable(let reason) = RedisRefusal.error(text) else {
@@ -216,6 +216,22 @@ struct RedisHandshakeTests {
     }
     #expect(reason.contains(advice))
     #expect(reason.contains(text))
+  }
+
+  @Test(arguments: [
+    ("ERR something new", "Redis refused the command (ERR something new)"),
+    ("ERR value is not an integer or out of range script: f_abc", "Redis refused the command"),
+    (
+      "ERR Error running script (call to f_abc): @user_script:9: @user_script: 9: -NOPERM no", "widen its ACL"
+    ),
+    ("NOPERM this user has no permissions to run the 'evalsha' command", "widen its ACL"),
+  ])
+  func `a Redis that forbids a command, or fails in it, was reached`(_ text: String, _ advice: String) {
+    guard case .refused(let reason) = RedisRefusal.error(text) else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(reason.contains(advice) && reason.contains(text))
   }
 
   @Test func `the estimate of the store's clock is never ahead`() {

@@ -15,7 +15,7 @@ import Wire
 struct RedisLinkTests {
   /// A user that has no commands. Confined to the link's loop.
   private final class Idle: RedisLinkUser {
-    func linkIsUp(_ result: RedisHandshakeResult) -> String? { nil }
+    func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? { nil }
     func linkReceived(_ reply: borrowing HiredisReply) {}
     func linkReadAll() {}
     func linkWrote() {}

@@ -214,7 +214,7 @@ public struct RedisExamination: Sendable {
       }
     }
     if case .array(let parts) = replies[4], let seconds = parts.first?.text.flatMap({ Int64($0) }),
-      abs(seconds - now()) > Self.maxSkew
+      0...(1 << 40) ~= seconds, abs(seconds - now()) > Self.maxSkew
     {
       found.append(
         .init(

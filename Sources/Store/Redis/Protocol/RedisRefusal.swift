@@ -20,9 +20,13 @@ enum RedisRefusal {
   static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
 
   /// Returns the error of a command that Redis refused. None of these commands has changed anything.
+  ///
+  /// A Redis that forbids the command or fails in it was reached, and may hold an outcome of the request: that opens no
+  /// route.
   static func error(_ text: String) -> StoreError {
-    has("WRONGTYPE", text)
-      ? .unreadable("the record's key holds something else: \(text)") : .unavailable(advice(text))
+    if has("WRONGTYPE", text) { return .unreadable("the record's key holds something else: \(text)") }
+    let hasFailed = text.hasPrefix("ERR ") && obstacle(text) == nil && !isOfConnection(text)
+    return hasFailed || has("NOPERM", text) ? .refused(advice(text)) : .unavailable(advice(text))
   }
 
   /// Returns the reason, with advice, for which a server takes no changes at present, whoever makes them; `nil` if the

@@ -4,8 +4,8 @@ import Platform
 import Synchronization
 
 /// The events after which live claims may not stand in Redis as their owners believe: another server has taken over, or
-/// Redis' clock was set. All owners then renew their leases at once. The process has one alarm; safe to use from any
-/// thread.
+/// Redis' clock was set. All owners then renew their leases at once. After an outage, their writes are still on the way.
+/// The process has one alarm; safe to use from any thread.
 final class RedisAlarm: Sendable {
   /// The minimum time between two announcements to other processes.
   private static let interval: Milliseconds = 500
@@ -20,6 +20,13 @@ final class RedisAlarm: Sendable {
   private let state = Mutex(State())
   /// The nanoseconds of `changedAt`; 0 for none. Atomic, since every claim reads it.
   private let changedAtNanoseconds = Atomic<Int64>(0)
+
+  /// The nanoseconds of the time until which writes that an outage has held up may come; 0 for none.
+  private let writesMayComeUntil = Atomic<Int64>(0)
+
+  /// The longest pauses of another process before it connects again (`RedisBackoff`) and before an owner repeats its
+  /// write, each two seconds, and time for delays.
+  private static let pauses: Milliseconds = 4500
 
   /// The time when the leases were last renewed for such an event; `nil` before that.
   private var changedAt: BootInstant? {
@@ -54,6 +61,13 @@ final class RedisAlarm: Sendable {
     return promotion
   }
 
+  /// Redis was not reachable, and is again. Owners in other processes repeat the writes that it did not take.
+  ///
+  /// - Parameter callTime: The longest time of one call.
+  func isBack(at now: BootInstant, callTime: Milliseconds) {
+    writesMayComeUntil.store((now + Self.pauses + callTime).nanoseconds, ordering: .relaxed)
+  }
+
   /// Whether a claim may take over a record whose lease has lapsed, or whose outcome is unknown.
   ///
   /// A promoted server, or one whose clock was set, may judge a live owner's lease as lapsed before the owner has
@@ -62,8 +76,10 @@ final class RedisAlarm: Sendable {
   ///
   /// - Parameter span: The lease or `settle`, whichever is longer.
   func mayTakeOver(after span: Milliseconds) -> Bool {
+    let now = BootInstant.now
+    guard now.nanoseconds >= writesMayComeUntil.load(ordering: .relaxed) else { return false }
     guard let changedAt else { return true }
-    return BootInstant.now >= changedAt + span
+    return now >= changedAt + span
   }
 
   /// Logs that Redis' clock was set.

@@ -64,7 +64,7 @@ public struct RedisEndpointSettings: Sendable {
   public var inspectionInterval: Milliseconds = .seconds(3)
 
   /// The conditions under which commands take the forms that cost Redis less.
-  public var load = RedisLoad.usual
+  public var load = RedisLoad.default
 
   public init(address: ServerAddress) { self.address = address }
 }

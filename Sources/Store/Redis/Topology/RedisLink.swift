@@ -10,8 +10,9 @@ import Wire
 protocol RedisLinkUser: AnyObject {
   /// Handles a new connection that is ready for commands.
   ///
+  /// - Parameter isBack: Whether there was one before, which was lost.
   /// - Returns: The reason for which this Redis is refused; `nil` if it is accepted.
-  func linkIsUp(_ result: RedisHandshakeResult) -> String?
+  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String?
   /// Handles the next reply, in the order of the commands.
   func linkReceived(_ reply: borrowing HiredisReply)
   /// Handles the end of a read: all replies that have arrived were passed on.
@@ -316,9 +317,10 @@ extension RedisLink {
     outage = nil
     backoff.succeeded()
     counters.connected(isAgain: hasStood)
+    let isBack = hasStood
     hasStood = true
     didConnect()
-    let refusal = user?.linkIsUp(result)
+    let refusal = user?.linkIsUp(result, isBack: isBack)
     guard let before, refusal == nil else { return }
     let message: Logger.Message =
       switch purpose {

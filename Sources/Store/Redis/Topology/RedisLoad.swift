@@ -14,7 +14,7 @@ public struct RedisLoad: Sendable {
   /// claim would need a script for it.
   var maxCompletionAge: Milliseconds
 
-  public static let usual = RedisLoad(minPending: 4, maxClaimAge: 25, maxCompletionAge: 10)
+  public static let `default` = RedisLoad(minPending: 4, maxClaimAge: 25, maxCompletionAge: 10)
   /// Every connection counts as loaded.
   public static let always = RedisLoad(minPending: 0, maxClaimAge: 1000, maxCompletionAge: 500)
   /// No connection counts as loaded.

@@ -153,6 +153,13 @@ extension RedisNodes {
     pipeline.append(command, BootInstant.now + settings.timeout) { _ in }
   }
 
+  /// Publishes at each master of a cluster. What is published at one reaches the subscribers of the others over the
+  /// cluster's own connections alone, which may be cut while all masters serve.
+  func publish(_ message: String, to channel: String) {
+    guard single == nil else { return }
+    for master in masters { master.query(["PUBLISH", channel, message]) { _ in } }
+  }
+
   /// The reply to a command that is no script. It is not repeated if its reply was lost.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
     var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)

@@ -1,13 +1,5 @@
 import Idempotency
 
-/// The times by the store's clock that a command is given.
-struct RedisTimes {
-  /// The call's deadline.
-  let deadline: StoreInstant
-  /// The present time, which the script then does not read; `nil` if it does.
-  let present: StoreInstant?
-}
-
 /// Commands that cost Redis less under load, and the end of what an earlier connection has left of them.
 extension RedisPipeline {
   /// Returns an estimate of the store's time that is never behind it; `nil` if the connection is under no load, or if

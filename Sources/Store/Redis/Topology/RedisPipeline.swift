@@ -191,8 +191,8 @@ extension RedisPipeline {
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
     // With replicas, the time of a completion must be that of its execution (`ReplicaProof.isNeeded`).
-    let mayTell = script == .complete && waits == nil
-    let present = mayTell ? latestUnderLoad(at: now, maxAge: settings.load.maxCompletionAge) : nil
+    let mayGiveTime = script == .complete && waits == nil
+    let present = mayGiveTime ? latestUnderLoad(at: now, maxAge: settings.load.maxCompletionAge) : nil
     if isAsking { appendAsking() }
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
     link.append { buffer in
@@ -243,10 +243,11 @@ extension RedisPipeline {
 }
 
 extension RedisPipeline {
-  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     let begunAt = BootInstant.now
     lastReplyAt = begunAt
+    if isBack { subscriber.alarm.isBack(at: begunAt, callTime: settings.timeout) }
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)

@@ -233,7 +233,7 @@ extension RedisSubscriber {
 }
 
 extension RedisSubscriber {
-  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
     context.loop.assertInEventLoop()
     inspector.take(publishRefusal: result.publishRefusal)
     isRefused = false

@@ -135,7 +135,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     link.append { $0.writeCommand(command) }
   }
 
-  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
     query()
     return nil
   }
@@ -168,7 +168,7 @@ private final class SentinelNews: RedisLinkUser {
     link.user = self
   }
 
-  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
     link.append { $0.writeCommand(["SUBSCRIBE", "+switch-master"]) }
     return nil
   }

@@ -15,7 +15,11 @@ extension Settings {
     document.choice("underscores", into: &underscores)
     let upstreamNames = readUpstreams(document)
     document.section("store") { store.read($0) }
-    document.section("limits") { limits.read($0) }
+    var bodyMemoryMember: Value?
+    document.section("limits") { section in
+      limits.read(section)
+      bodyMemoryMember = section["body_memory"]
+    }
     document.section("log") { log.read($0) }
     document.section("tracing") { tracing = TracingSettings.read($0) }
     document.section("jwt") { jwt = JWTSettings.read($0) }
@@ -25,6 +29,7 @@ extension Settings {
     routes =
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
+        bodyMemoryMember: bodyMemoryMember,
         storeTimeout: store.timeout, underscores: underscores,
         requestsCertificates: listen.contains { $0.tls?.clientCA != nil },
         namesTokenKeys: document["jwt"] != nil, issuer: jwt?.rules.issuer
@@ -73,9 +78,9 @@ extension Settings {
       if first == nil { first = (authority, section.path) }
       guard let first, first.authority != authority else { continue }
       section.refuse(
-        "has another client_ca than \(first.path), and a route knows callers by their certificates: who gets the same "
-          + "name from both authorities would be one caller; write a client_ca_name of its own, which makes its clients "
-          + "new callers, or the same one in both")
+        "has another client_ca than \(first.path), and a route knows callers by their certificates: who gets the "
+          + "same name from both authorities would be one caller; write a client_ca_name of its own, which makes its "
+          + "clients new callers, or the same one in both")
     }
   }
 
@@ -128,6 +133,11 @@ extension Settings {
       (document["routes"] ?? document["upstreams"])?.warn(
         "no route protects anything: every request is passed through, and a retry runs again")
     }
+    if jwt != nil, !routes.contains(where: \.knowsCallersByToken) {
+      document["jwt"]?.warn(
+        "is unused: no protected route has a part such as jwt:sub, so that no token is verified; name one, or take "
+          + "this out")
+    }
     if allowsIdentityChange {
       document["allow_identity_change"]?.warn(
         "stays in force: take it out again once this configuration runs, or a later change by mistake is accepted, too"
@@ -144,6 +154,10 @@ extension Settings {
 extension RoutePolicy {
   /// Whether a client's certificate is a part of its caller.
   var countsCertificates: Bool { caller?.parts.contains { $0.isCertificate } ?? false }
+
+  fileprivate var knowsCallersByToken: Bool {
+    isProtected && caller?.parts.contains(where: \.isOfToken) == true
+  }
 
   fileprivate var takesEveryRequest: Bool { match == RouteMatch() && methods == .all }
 }

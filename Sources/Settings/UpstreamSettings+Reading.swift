@@ -12,6 +12,11 @@ extension UpstreamSettings {
       settings.host = host
     }
     section.choice("http2", into: &settings.http2)
+    if settings.http2 == .auto, parsed?.isSecure == false {
+      section["http2"]?.warn(
+        "has no effect without TLS: it goes by ALPN, which belongs to https://; write prior_knowledge for a backend "
+          + "that takes HTTP/2 in clear, or take it out")
+    }
     settings.readTLS(section, isSecure: parsed?.isSecure)
     section.duration("connect_timeout", into: &settings.connectTimeout, atLeast: 1)
     section.duration("response_timeout", into: &settings.responseTimeout, atLeast: 1)

@@ -45,6 +45,28 @@ struct NamespaceRegisterTests {
     #expect(changed.changes.map(\.member) == ["routes[0].caller"])
   }
 
+  @Test func `of the reasons and the routes of large configurations the first ones are listed`() throws {
+    func configuration(
+      _ count: Int, upstream: String = "app", at place: String = "10.0.0.1:80"
+    ) throws -> KnownConfiguration {
+      let routes = (0..<count).map { "  - {name: r\($0), match: {path: /r\($0)}}\n" }.joined()
+      return KnownConfiguration(
+        try load(
+          "upstreams: {\(upstream): {url: \"http://\(place)\"}}\ndefaults: {caller: {parts: [address]}}\nroutes:\n"
+            + routes))
+    }
+    let changes = try Self.judge(try configuration(1), after: [try configuration(50)]).changes
+    #expect(changes.count == 21)
+    #expect(changes.last?.description == "routes: … and 29 more such reasons")
+    let other = try Self.judge(
+      try configuration(50, upstream: "other", at: "10.0.0.2:80"), after: [try configuration(50)])
+    #expect(other.renamed.count == 21)
+    #expect(other.renamed.last == "… and 30 more")
+    let foreign = try Self.judge(
+      try Self.configuration("/z", at: "10.0.0.2:80"), after: [try configuration(50)])
+    #expect(foreign.foreign.map { $0.hasSuffix(", r19, … and 30 more") } == [true])
+  }
+
   @Test func `a route that is narrowed to mutations leaves its other requests unprotected`() throws {
     func configuration(_ match: String) throws -> KnownConfiguration {
       KnownConfiguration(

@@ -72,11 +72,23 @@ struct RefusalTests {
     ("drain_delay: 5sec", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
     ("drain_delay: 1.5s", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
     ("drain_delay: -1s", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
+    (
+      "drain_delay: 99999999999999999999",
+      "2:14: drain_delay: has no unit: write it in ms, s, m, h or d, and at most 36500d"
+    ),
+    (
+      "drain_delay: 3153600001",
+      "2:14: drain_delay: has no unit: write it in ms, s, m, h or d, and at most 36500d"
+    ),
     ("drain_delay: 36501d", "2:14: drain_delay: must be at most 36500d"),
     ("drain_delay: 99999999999999999999ms", "2:14: drain_delay: must be at most 36500d"),
     (
       "limits: {header_bytes: 64}",
       "2:24: limits.header_bytes: has no unit: write it in B, KiB, MiB or GiB, such as 64KiB"
+    ),
+    (
+      "limits: {body_memory: 99999999999999999999}",
+      "2:23: limits.body_memory: has no unit: write it in B, KiB, MiB or GiB, such as 64KiB"
     ),
     (
       "limits: {header_bytes: 64KB}",
@@ -255,6 +267,21 @@ struct RefusalTests {
     ("store: {path: \":memory:\"}", "2:15: store.path: \(inMemory)"),
     ("store: {path: \"file:x.db?mode=memory\"}", "2:15: store.path: \(inMemory)"),
     ("defaults: {name: x}", "2:12: defaults.name: belongs to a single route; take it out of the defaults"),
+    ("settle: 1s", "2:1: settle: unknown member; it belongs to upstreams.NAME"),
+    ("limits: {retention: 1h}", "2:10: limits.retention: unknown member; it belongs to a route"),
+    ("store: {workers: 1}", "2:9: store.workers: unknown member; it belongs to the top"),
+    (
+      "routes: [{name: r, idempotency: off, settle: 1s}]",
+      "2:38: routes[0].settle: unknown member; it belongs to upstreams.NAME"
+    ),
+    (
+      "routes: [{name: r, idempotency: off, max_connections: 1}]",
+      "2:38: routes[0].max_connections: unknown member; it belongs to upstreams.NAME or limits"
+    ),
+    (
+      "routes: [{name: r, idempotency: off, path: /r}]",
+      "2:38: routes[0].path: unknown member; it belongs to store or a route's match"
+    ),
     ("defaults: {leese: 1s}", "2:12: defaults.leese: unknown member; did you mean lease?"),
     ("defaults: {lease: 1}", "2:19: defaults.lease: has no unit: write it in ms, s, m, h or d, such as 1s"),
     ("routes: {}", "2:9: routes: must be a list of routes, not a mapping"),
@@ -325,6 +352,15 @@ struct RefusalTests {
     (
       "upstreams: {a: {url: \"http://[::g]:1\"}}",
       "1:22: upstreams.a.url: must have an IPv6 address between [ and ], such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    (
+      "upstreams: {a: {url: \"http://h\", host: \"a b\"}}",
+      "1:40: upstreams.a.host: must be preserve, upstream, or a name or an address with or without a port, such as "
+        + "orders.example.com or [::1]:8080"
+    ),
+    (
+      "upstreams: {a: {url: \"http://h\", host: \"a:0\"}}",
+      "1:40: upstreams.a.host: must have a port from 1 to 65535"
     ),
     (
       "upstreams: {\"a b\": {url: \"http://h\"}}",

@@ -1,5 +1,8 @@
+import Idempotency
 import Settings
+import TLS
 import Testing
+import Wire
 
 /// The changes that a reload takes, and those that it refuses.
 struct ReloadPlanTests {
@@ -70,7 +73,14 @@ struct ReloadPlanTests {
   }
 
   @Test(arguments: [
-    ("127.0.0.1:8080", "127.0.0.1:8088", "listen"), ("127.0.0.1:8081", "127.0.0.1:8089", "admin"),
+    ("127.0.0.1:8080", "127.0.0.1:8088", "listen[0].address"),
+    ("\"127.0.0.1:8080\"", "\"127.0.0.1:8080\", proxy_protocol: true", "listen[0].proxy_protocol"),
+    (
+      "{address: \"127.0.0.1:8080\"}", "{address: \"127.0.0.1:8080\"}, {address: \"127.0.0.1:8090\"}",
+      "listen"
+    ),
+    ("127.0.0.1:8081", "127.0.0.1:8089", "admin.address"),
+    ("\"127.0.0.1:8081\"", "\"127.0.0.1:8081\", hosts: [semel.internal]", "admin.hosts"),
     ("admin: {address: \"127.0.0.1:8081\"}\n", "", "admin"), ("workers: 2", "workers: 4", "workers"),
     ("kind: redis, url: \"redis://127.0.0.1:6379/0\"", "kind: embedded", "store.kind"),
     ("6379/0", "6379/1", "store.url"), ("6379/0\"", "6379/0\", timeout: 1s", "store.timeout"),
@@ -159,8 +169,46 @@ struct ReloadPlanTests {
       Issue.record("taken")
       return
     }
-    #expect(reasons.map(\.member) == ["listen", "workers", "store.url", "routes[1].endpoint"])
+    #expect(reasons.map(\.member) == ["listen[0].address", "workers", "store.url", "routes[1].endpoint"])
     #expect(reasons.map(\.description).allSatisfy { $0.contains(": ") })
+  }
+
+  @Test func `each changed member of a listener is named`() throws {
+    var old = try load(Self.start)
+    let files = TLSFiles(certificate: "c", key: "k", clientCA: "a", clientCAName: "n")
+    old.listen = [.unix(path: "/s"), .tcp(host: "h", port: 1), .tcp(host: "h", port: 2)]
+    old.listen[1].tls = files
+    var new = old
+    new.listen[0].mode = 0o600
+    new.listen[1].tls = TLSFiles(certificate: "d", key: "l")
+    new.listen[2].tls = files
+    new.admin?.tokenFile = "/t"
+    guard case .refuse(let reasons) = ReloadPlan(from: old, to: new) else {
+      Issue.record("taken")
+      return
+    }
+    #expect(
+      reasons.map(\.member) == [
+        "listen[0].mode", "listen[1].tls.certificate", "listen[1].tls.key", "listen[1].tls.client_ca",
+        "listen[1].tls.client_ca_name", "listen[2].tls", "admin.token_file",
+      ])
+  }
+
+  @Test(arguments: [(20, 20, nil), (21, 21, "routes: … and 1 more such reasons"), (300, 21, "280 more")])
+  func `of the reasons about many routes the first ones are listed, and the others counted`(
+    count: Int, listed: Int, last: String?
+  ) throws {
+    let routes = (0..<count).map { "  - {name: r\($0), match: {path: /r\($0)}}\n" }.joined()
+    let head = upstream + "defaults: {caller: {parts: [address]}}\n"
+    let old = try load(head + "routes:\n" + routes)
+    let new = try load(head + "workers: 3\nroutes: []\n")
+    guard case .refuse(let reasons) = ReloadPlan(from: old, to: new) else {
+      Issue.record("taken")
+      return
+    }
+    #expect(reasons.count == 1 + listed)
+    #expect(reasons.first?.member == "workers")
+    if let last { #expect(reasons.last?.description.contains(last) == true, "\(reasons)") }
   }
 
   @Test func `a route is shadowed only by an allowed change, and put into force at any time`() throws {

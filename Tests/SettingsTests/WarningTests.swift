@@ -186,6 +186,52 @@ struct WarningTests {
     }
   }
 
+  @Test(arguments: [
+    ("4MiB", "", []),
+    ("3MiB", "", ["a quarter of it, 768KiB, is less than the default of max_response_body"]),
+    (
+      "1MiB", "",
+      [
+        "three quarters of it, 768KiB, is less than the default of max_request_body",
+        "a quarter of it, 256KiB, is less than the default of max_response_body",
+      ]
+    ),
+    ("3MiB", "max_response_body: 1KiB, ", []), ("3MiB", "idempotency: off, ", []),
+  ])
+  func `a memory too small for bodies whose limit is the default is warned of once`(
+    memory: String, members: String, warned: [String]
+  ) throws {
+    let text =
+      upstream + "limits: {body_memory: \(memory)}\ndefaults: {\(members)caller: {parts: [address]}}\n"
+      + "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    let found = try warnings(text)
+    #expect(found.count == warned.count, "\(found)")
+    for (warning, expected) in zip(found, warned) {
+      #expect(warning.hasPrefix("semel.yaml:2:23: limits.body_memory: \(expected), 1MiB: "), "\(warning)")
+    }
+  }
+
+  @Test func `HTTP/2 by ALPN without TLS is warned of`() throws {
+    for (url, http2, isWarned) in [
+      ("http://h", "auto", true), ("unix:/s", "auto", true), ("https://h", "auto", false),
+      ("http://h", "prior_knowledge", false), ("http://h", "off", false),
+    ] {
+      let found = try warnings("upstreams: {b: {url: \"\(url)\", http2: \(http2)}}\n")
+      let warning = "upstreams.b.http2: has no effect without TLS"
+      #expect(found.map { $0.contains(warning) } == (isWarned ? [true] : []), "\(url) \(http2): \(found)")
+    }
+  }
+
+  @Test func `keys of tokens that no route needs are warned of`() throws {
+    for (members, isWarned) in [
+      ("caller: {parts: [address]}", true), ("idempotency: off, caller: {parts: [\"jwt:sub\"]}", true),
+      ("caller: {parts: [\"jwt:sub\"]}", false), ("shadow: true, caller: {parts: [\"jwt:sub\"]}", false),
+    ] {
+      let found = try warnings(upstream + "jwt: {verify: none}\nroutes: [{name: r, \(members)}]\n")
+      #expect(found.contains { $0.contains("semel.yaml:2:6: jwt: is unused") } == isWarned, "\(found)")
+    }
+  }
+
   /// The warnings of a file with two routes, of which the first has these members.
   private func takeOverWarnings(
     _ members: String, settle: String = "30s", defaults: String = ""

@@ -18,19 +18,36 @@ public struct IdentityChange: Hashable, Sendable {
 /// A comparison of two lists of routes by the identity that each kind of request has under them. Performs no I/O.
 ///
 /// Routes overlap, so comparing routes of the same name proves little. Instead, the comparison makes requests, at least
-/// one of each kind that both lists can distinguish, and matches each of them with both.
+/// one of each kind that both lists can distinguish, and matches each of them with both. Only routes whose paths agree
+/// make requests together, and each kind of request is made once, so that the time for two lists with the same routes
+/// grows with their number rather than with its square.
 public struct IdentityComparison {
   private let old: [RoutePolicy]
   private let new: [RoutePolicy]
-  private let oldTable: RouteTable
-  private let newTable: RouteTable
+  private let oldTable: WitnessTable
+  private let newTable: WitnessTable
+  private let newPaths: PatternIndex
+  /// The kinds of all new routes, and at the end that of no route, as numbers.
+  private let kinds: [Int]
+  /// The hosts of the witnesses of all new routes, and at the end that of no route.
+  private let hosts: [[UInt8]]
   private let witnesses: RequestWitnesses
 
   public init(from old: [RoutePolicy], to new: [RoutePolicy]) {
     self.old = old
     self.new = new
-    oldTable = RouteTable(old)
-    newTable = RouteTable(new)
+    oldTable = WitnessTable(old)
+    newTable = WitnessTable(new)
+    newPaths = PatternIndex(new.map { WitnessPath.Shape($0.match.path).pattern })
+    let others = new.map(Optional.some) + [nil]
+    var numbers: [RequestWitnesses.Kind: Int] = [:]
+    kinds = others.map { other in
+      let kind = RequestWitnesses.Kind(other)
+      let number = numbers[kind] ?? numbers.count
+      numbers[kind] = number
+      return number
+    }
+    hosts = others.map { RequestWitnesses.host($0?.match.host) }
     witnesses = RequestWitnesses(old + new)
   }
 
@@ -70,14 +87,46 @@ public struct IdentityComparison {
     return members.isEmpty ? nil : .identified(by: met, members: members)
   }
 
+  /// The indices of the new routes whose paths agree with an old route's, in their order. No other route makes a
+  /// witness together with it.
+  func candidates(of index: Int) -> [Int] {
+    newPaths.numbers(agreeingWith: WitnessPath.Shape(old[index].match.path).pattern)
+  }
+
+  /// The indices of the new routes, or `nil` for no route, that make witnesses together with an old route. Of those
+  /// that make the same ones it is the first.
+  ///
+  /// A witness at a host that the old route does not match is never the old route's, so that routes which differ in
+  /// such hosts alone make the same ones.
+  func partners(of index: Int) -> [Int?] {
+    let pattern = old[index].match.host
+    let own = RequestWitnesses.host(pattern)
+    let matcher = pattern.map(HostPattern.init)
+    var made: Set<Partner> = []
+    return (candidates(of: index).map(Optional.some) + [nil]).filter { other in
+      let number = other ?? new.count
+      let host = hosts[number]
+      let isMatched = host != own && matcher.map { host.withUnsafeBytes($0.matches) } ?? true
+      return made.insert(Partner(kind: kinds[number], host: isMatched ? host : nil)).inserted
+    }
+  }
+
   /// Calls `body` with the new route that matches each kind of request of an old route, until `body` returns false.
   private func meetings(of index: Int, _ body: (Int?) -> Bool) {
-    for other in new.map(Optional.some) + [nil] {
-      for witness in witnesses.common(old[index], other) where witness.route(in: oldTable)?.index == index {
-        guard body(witness.route(in: newTable)?.index) else { return }
+    for other in partners(of: index) {
+      for witness in witnesses.common(old[index], other.map { new[$0] })
+      where oldTable.matches(index, witness) && oldTable.first(witness) == index {
+        guard body(newTable.first(witness)) else { return }
       }
     }
   }
+}
+
+/// A new route, by the witnesses that it makes together with an old one.
+private struct Partner: Hashable {
+  let kind: Int
+  /// The host of its witnesses if the old route matches it besides that of its own.
+  let host: [UInt8]?
 }
 
 /// The properties of a route that determine its requests and their identity.

@@ -6,7 +6,7 @@ struct RequestWitness {
   let method: [UInt8]
   let host: [UInt8]
   let path: [UInt8]
-  let headers: Set<RequiredHeader>
+  let head: MessageHead
   let operation: GraphQLOperation
 
   func route(in table: RouteTable) -> Route? {
@@ -17,13 +17,6 @@ struct RequestWitness {
         }
       }
     }
-  }
-
-  private var head: MessageHead {
-    var head = MessageHead(start: .status(0, reason: 0..<0))
-    // The configuration accepts only fields that a head can hold, so `append` does not fail.
-    for header in headers { try? head.append(name: header.name, value: header.value) }
-    return head
   }
 }
 
@@ -50,20 +43,45 @@ struct RequestWitnesses {
   func common(_ first: RoutePolicy, _ second: RoutePolicy?) -> [RequestWitness] {
     let paths = WitnessPath.common(first.match.path, second?.match.path, longest: longest)
     let hosts = Set([first.match.host, second?.match.host].map(Self.host))
-    let headers = Set(first.match.headers + (second?.match.headers ?? []))
+    let head = Self.head(Self.headers(first, second))
     return paths.flatMap { path in
       hosts.flatMap { host in
         methods.flatMap { method in
           operations.map {
-            RequestWitness(method: method, host: host, path: path, headers: headers, operation: $0)
+            RequestWitness(method: method, host: host, path: path, head: head, operation: $0)
           }
         }
       }
     }
   }
 
+  /// The properties of a second route that determine, besides its host, the requests in common with a first one.
+  struct Kind: Hashable {
+    /// The path's segments; `nil` for every path.
+    private let segments: [PathPattern.Segment]?
+    private let matchesRest: Bool
+    private let headers: Set<RequiredHeader>
+
+    init(_ second: RoutePolicy?) {
+      segments = second?.match.path?.segments
+      matchesRest = second?.match.path?.matchesRest ?? true
+      headers = Set(second?.match.headers ?? [])
+    }
+  }
+
+  private static func headers(_ first: RoutePolicy, _ second: RoutePolicy?) -> Set<RequiredHeader> {
+    Set(first.match.headers + (second?.match.headers ?? []))
+  }
+
+  private static func head(_ headers: Set<RequiredHeader>) -> MessageHead {
+    var head = MessageHead(start: .status(0, reason: 0..<0))
+    // The configuration accepts only fields that a head can hold, so `append` does not fail.
+    for header in headers { try? head.append(name: header.name, value: header.value) }
+    return head
+  }
+
   /// A host that matches the pattern, and matches another route's pattern only if all such hosts do.
-  private static func host(_ pattern: String?) -> [UInt8] {
+  static func host(_ pattern: String?) -> [UInt8] {
     guard let pattern else { return WitnessPath.other }
     guard pattern.hasPrefix("*") else { return Array(pattern.utf8) }
     return WitnessPath.other + Array(pattern.utf8.dropFirst())
@@ -118,7 +136,7 @@ enum WitnessPath {
 
 extension WitnessPath {
   /// A pattern reduced to the meaning of its segments, whatever their spelling.
-  private struct Shape {
+  struct Shape {
     /// The literal segments, with `nil` for a placeholder.
     let literals: [[UInt8]?]
     let matchesRest: Bool
@@ -143,6 +161,13 @@ extension WitnessPath {
       matchesRest = pattern.matchesRest
       let filled = segments.map { $0 ?? WitnessPath.other }
       written = (matchesRest ? [filled, filled + [WitnessPath.other]] : [filled]).map(WitnessPath.joined)
+    }
+
+    /// The pattern for a search of those with which it has paths in common: `counts` finds some for two shapes if and
+    /// only if their patterns agree.
+    var pattern: PatternIndex.Pattern {
+      PatternIndex.Pattern(
+        segments: literals.map { $0.map { $0.map(ASCII.lowercased) } }, matchesRest: matchesRest)
     }
 
     /// The given number of segments, with placeholders filled from another pattern.

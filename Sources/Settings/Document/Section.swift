@@ -8,7 +8,7 @@ final class Section {
   private let members: [(name: String, value: Value)]
   private var declared: [String] = []
   /// The declared members that this version accepts here. The others are declared only to be refused by name.
-  private var offered: [String] = []
+  private(set) var offered: [String] = []
 
   init(value: Value, members: [(name: String, value: Value)]) {
     self.value = value
@@ -48,7 +48,9 @@ final class Section {
   func refuseUndeclared() {
     for (name, member) in members where !declared.contains(name) {
       let allowed =
-        if let near = Suggestion.nearest(to: name, in: declared) {
+        if let places = MemberPlaces.of(name) {
+          "it belongs to \(places.asAlternatives)"
+        } else if let near = Suggestion.nearest(to: name, in: declared) {
           "did you mean \(near)?"
         } else {
           "allowed are \(offered.joined(separator: ", "))"

@@ -22,7 +22,12 @@ enum TimeSpan {
 
   static func parse(_ text: String) throws(Refusal) -> Milliseconds {
     let (count, unit) = Quantity.split(text)
-    guard !unit.isEmpty else { throw Refusal("has no unit: write it in ms, s, m, h or d, such as \(count)s") }
+    guard !unit.isEmpty else {
+      let isPossible = count <= max.count / 1000
+      throw Refusal(
+        "has no unit: write it in ms, s, m, h or d, "
+          + (isPossible ? "such as \(count)s" : "and at most \(Self.text(max))"))
+    }
     guard let factor = units.first(where: { $0.name == unit })?.milliseconds else {
       throw Refusal("must be a whole number and a unit, which is ms, s, m, h or d")
     }
@@ -48,7 +53,10 @@ enum ByteSize {
   static func parse(_ text: String) throws(Refusal) -> Int {
     let (count, unit) = Quantity.split(text)
     guard !unit.isEmpty else {
-      throw Refusal("has no unit: write it in B, KiB, MiB or GiB, such as \(count)KiB")
+      // The maximum of any member, in KiB.
+      let isPossible = count <= 1 << 30
+      throw Refusal(
+        "has no unit: write it in B, KiB, MiB or GiB, such as \(isPossible ? "\(count)KiB" : "64KiB")")
     }
     guard let factor = units.first(where: { $0.name == unit })?.bytes else {
       throw Refusal("must be a whole number and a unit, which is B, KiB, MiB or GiB")

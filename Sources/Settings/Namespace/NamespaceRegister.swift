@@ -15,11 +15,11 @@ import Idempotency
 ///   the upstream was renamed.
 /// - In a store that only one process can open, every configuration succeeds the previous one.
 /// - Any other configuration with an upstream of the same name belongs to another service, which may come to share its
-///   records. One that records the same requests for an upstream of another name belongs to another service, too, or its
-///   upstream was renamed.
+///   records. One that records the same requests for an upstream of another name belongs to another service, too, or
+///   its upstream was renamed.
 ///
-/// The routes of a configuration that is succeeded count if their upstream is still there. If it is not, they count as far
-/// as other routes take their requests: the upstream was renamed, and not given up.
+/// The routes of a configuration that is succeeded count if their upstream is still there. If it is not, they count as
+/// far as other routes take their requests: the upstream was renamed, and not given up.
 public struct NamespaceRegister: Codable, Sendable {
   public struct Judgement: Hashable, Sendable {
     /// The new text of the namespace; `nil` if it stays the same.
@@ -76,6 +76,7 @@ public struct NamespaceRegister: Codable, Sendable {
       judgement.changes += relation.changes
       if relation.follows { judgement.followsNone = false } else { kept.append(known) }
     }
+    judgement.changes = ReloadPlan.listed(judgement.changes)
     // A known configuration stays in its place, so that nodes with the same configuration write the same text.
     guard kept.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
       return judgement
@@ -130,13 +131,14 @@ private struct Relation {
     }
     if isShared { foreign = Self.foreign(own, known, common, follows: follows) }
     if !follows {
-      self.renamed = taken.compactMap { change in
+      let sentences = taken.compactMap { change -> String? in
         guard case .identified(let index, _) = change.end else { return nil }
         let (there, here) = (old[change.route], new[index])
         return
           "route \(here.name) for upstream \(here.upstream.name) here, and route \(there.name) for upstream "
           + "\(there.upstream.name) there"
       }
+      self.renamed = ReloadPlan.listed(sentences)
     }
   }
 
@@ -149,20 +151,21 @@ private struct Relation {
         return nil
       }
       let places = here == there ? "at \(here) in both" : "at \(there) there and at \(here) here"
-      let routes = known.routes.filter { $0.upstream == name }.map(\.name).joined(separator: ", ")
+      let names = ReloadPlan.listed(known.routes.filter { $0.upstream == name }.map(\.name))
+      let routes = names.joined(separator: ", ")
       return "upstream \(name) is \(places), and its routes there are \(routes)"
     }
   }
 
   private static let sameRoutes = ReloadPlan.Reason(
     "store.namespace",
-    "remembers the same routes for an upstream of another name at the same address of its own machine: if this is another "
-      + "service, give it a namespace of its own")
+    "remembers the same routes for an upstream of another name at the same address of its own machine: if this is "
+      + "another service, give it a namespace of its own")
 
   private static let addresses = ReloadPlan.Reason(
     "trusted_proxies",
-    "or a listener's proxy_protocol is another than in the configuration that used this namespace before, so that a caller's address may be another "
-      + "one and a retry run again; " + IdentityChange.remedy)
+    "or a listener's proxy_protocol is another than in the configuration that used this namespace before, so that a "
+      + "caller's address may be another one and a retry run again; " + IdentityChange.remedy)
 
   private static let authorities = ReloadPlan.Reason(
     "listen",

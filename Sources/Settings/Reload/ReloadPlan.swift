@@ -1,4 +1,5 @@
 import Idempotency
+import TLS
 
 /// The effect of a changed configuration on a running Semel, which applies all of it or nothing.
 public enum ReloadPlan: Hashable, Sendable {
@@ -22,17 +23,40 @@ public enum ReloadPlan: Hashable, Sendable {
   }
 
   public init(from old: Settings, to new: Settings) {
-    let reasons = Self.fixed(old, new) + Self.identities(old, new)
+    let reasons = Self.listed(Self.fixed(old, new) + Self.identities(old, new))
     self = reasons.isEmpty ? .apply : .refuse(reasons)
   }
 }
 
 extension ReloadPlan {
+  /// The maximum number of routes' reasons that are listed one by one: enough to see the cause, and little enough for a
+  /// log and a probe's response.
+  static let maxListed = 20
+
+  /// The reasons for a person: of those about routes the first ones, and the number of the others. Without this, a file
+  /// with most routes taken out would be refused with a reason for each of thousands.
+  static func listed(_ reasons: [Reason]) -> [Reason] {
+    var listed: [Reason] = []
+    var routes = 0
+    for reason in reasons {
+      if reason.member.hasPrefix("routes") { routes += 1 }
+      if routes <= maxListed || !reason.member.hasPrefix("routes") { listed.append(reason) }
+    }
+    guard routes > maxListed else { return listed }
+    return listed + [Reason("routes", "… and \(routes - maxListed) more such reasons")]
+  }
+
+  /// The first of the texts, and the number of the others.
+  static func listed(_ texts: [String]) -> [String] {
+    guard texts.count > maxListed else { return texts }
+    return texts.prefix(maxListed) + ["… and \(texts.count - maxListed) more"]
+  }
+
   /// The members that cannot change before the process ends, since their resources are opened or divided at its start.
   private static func fixed(_ old: Settings, _ new: Settings) -> [Reason] {
     var names: [String] = []
-    if old.listen != new.listen { names.append("listen") }
-    if old.admin != new.admin { names.append("admin") }
+    names += listeners(old.listen, new.listen)
+    if old.admin != new.admin { names += admin(old.admin, new.admin) }
     if old.workers != new.workers { names.append("workers") }
     names += store(old.store, new.store)
     if old.log.format != new.log.format { names.append("log.format") }
@@ -42,6 +66,36 @@ extension ReloadPlan {
       names.append("a setting that a reload cannot change")
     }
     return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
+  }
+
+  private static func listeners(_ old: [ListenSettings], _ new: [ListenSettings]) -> [String] {
+    guard old.count == new.count else { return ["listen"] }
+    return new.indices.flatMap { index -> [String] in
+      let (before, after) = (old[index], new[index])
+      guard before != after else { return [] }
+      var names: [String] = []
+      if before.address != after.address { names.append("address") }
+      if let before = before.tls, let after = after.tls {
+        if before.certificate != after.certificate { names.append("tls.certificate") }
+        if before.key != after.key { names.append("tls.key") }
+        if before.clientCA != after.clientCA { names.append("tls.client_ca") }
+        if before.clientCAName != after.clientCAName { names.append("tls.client_ca_name") }
+      } else if before.tls != after.tls {
+        names.append("tls")
+      }
+      if before.proxyProtocol != after.proxyProtocol { names.append("proxy_protocol") }
+      if before.mode != after.mode { names.append("mode") }
+      return names.isEmpty ? ["listen[\(index)]"] : names.map { "listen[\(index)].\($0)" }
+    }
+  }
+
+  private static func admin(_ old: AdminSettings?, _ new: AdminSettings?) -> [String] {
+    guard let old, let new else { return ["admin"] }
+    var names: [String] = []
+    if old.host != new.host || old.port != new.port { names.append("admin.address") }
+    if old.tokenFile != new.tokenFile { names.append("admin.token_file") }
+    if old.hosts != new.hosts { names.append("admin.hosts") }
+    return names.isEmpty ? ["admin"] : names
   }
 
   private static func store(_ old: StoreSettings, _ new: StoreSettings) -> [String] {

@@ -1,11 +1,10 @@
 import Idempotency
-import Yams
 
 extension RouteDraft {
   /// Reads `retries`: `off`, or a mapping of members. Requires the outcome classes.
   mutating func readRetries(_ section: Section) {
     guard let member = section.member("retries") else { return }
-    if case .scalar = member.node {
+    guard member.isMapping else {
       let isOff = member.parsed("off, or members such as {max: 2}") { text throws(Refusal) in
         guard text == "off" else { throw Refusal("must be off, or members such as {max: 2}") }
         return true

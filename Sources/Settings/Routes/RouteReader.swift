@@ -7,6 +7,8 @@ struct RouteReader {
   /// The names of all upstreams in the file, including those with an error.
   let upstreamNames: [String]
   let bodyMemory: Int
+  /// The member that sets `bodyMemory`; `nil` for the default.
+  let bodyMemoryMember: Value?
   let storeTimeout: Milliseconds?
   let underscores: Underscores
   /// Whether a listener asks for client certificates.
@@ -23,7 +25,8 @@ struct RouteReader {
     document.section("defaults") { section in
       inherited = InheritedMembers(
         caller: section["caller"], onUnknown: section["on_unknown"],
-        retries: section["retries"] ?? section["max_attempts"], outcomes: section["outcomes"])
+        retries: section["retries"] ?? section["max_attempts"], outcomes: section["outcomes"],
+        requestLimit: section["max_request_body"], responseLimit: section["max_response_body"])
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults, section)
@@ -35,6 +38,7 @@ struct RouteReader {
       item.section { section in
         let policy = self.read(section, over: defaults, lines: &lines)
         warn(of: policy, section, item, &inherited)
+        warnOfDefaultLimits(of: policy, section, &inherited)
         read.append((policy, item))
       }
     }
@@ -49,6 +53,11 @@ struct RouteReader {
     var onUnknown: Value?
     var retries: Value?
     var outcomes: Value?
+    var requestLimit: Value?
+    var responseLimit: Value?
+    /// Whether a warning has been given of limits that nobody wrote.
+    var hasWarnedOfRequests = false
+    var hasWarnedOfResponses = false
   }
 
   /// Warns of the doubts about a route, each at the member that it is about.
@@ -214,8 +223,8 @@ struct RouteReader {
       size / bytesPerMillisecond > storeTimeout.count
     else { return }
     member.warn(
-      "may take longer to reach the store than store.timeout, \(TimeSpan.text(storeTimeout)): such a response is neither "
-        + "stored nor replayed; raise that")
+      "may take longer to reach the store than store.timeout, \(TimeSpan.text(storeTimeout)): such a response is "
+        + "neither stored nor replayed; raise that")
   }
 
   /// Checks a body's limit against `limits.body_memory` and the part of it that such bodies may take.
@@ -227,6 +236,29 @@ struct RouteReader {
       member.warn(
         "is more than \(part) of limits.body_memory, \(ByteSize.text(share)): a larger body never finds room")
     }
+  }
+
+  /// Warns of bodies that find no room although no limit is written for them, once for all routes.
+  private func warnOfDefaultLimits(
+    of policy: RoutePolicy, _ section: Section, _ inherited: inout InheritedMembers
+  ) {
+    guard policy.isProtected else { return }
+    let isRequestDefault = section["max_request_body"] == nil && inherited.requestLimit == nil
+    if isRequestDefault, !inherited.hasWarnedOfRequests, policy.maxRequestBody > bodyMemory / 4 * 3 {
+      inherited.hasWarnedOfRequests = true
+      warnOfDefault("max_request_body", policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
+    }
+    let isResponseDefault = section["max_response_body"] == nil && inherited.responseLimit == nil
+    if isResponseDefault, !inherited.hasWarnedOfResponses, policy.maxResponseBody > bodyMemory / 4 {
+      inherited.hasWarnedOfResponses = true
+      warnOfDefault("max_response_body", policy.maxResponseBody, "a quarter", bodyMemory / 4)
+    }
+  }
+
+  private func warnOfDefault(_ name: String, _ size: Int, _ part: String, _ share: Int) {
+    bodyMemoryMember?.warn(
+      "\(part) of it, \(ByteSize.text(share)), is less than the default of \(name), \(ByteSize.text(size)): "
+        + "a larger body never finds room; raise this, or write a lower \(name)")
   }
 
   private func upstream(of draft: RouteDraft, _ section: Section) -> UpstreamSettings? {

@@ -200,6 +200,34 @@ struct BatchTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `a refusal as a duplicate counts for no item where it may be about a lost one`(store: StoreKind)
+    async throws
+  {
+    var configuration = Self.configuration(store, ["on_unknown": "retry"])
+    configuration.upstream["settle"] = "100ms"
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { [log = rig.backend.log] _ in
+        log.value.requests.count == 1
+          ? Reply(201, body: "", ending: .closedWithoutResponse) : Reply(409, body: #"{"error":"exists"}"#)
+      }
+      expectRefused(try await send(rig, [("lost", 1)]), 502, "outcome_unknown", retryable: true)
+      // Within `settle` the second item is sent alone, and its refusal is its own.
+      let deadline = ContinuousClock.now + .seconds(20)
+      var number = 0
+      var again: ReceivedResponse
+      repeat {
+        number += 1
+        again = try await send(rig, [("lost", 1), ("new\(number)", 1)])
+      } while rig.backend.requests.last?.text.contains("lost") != true && ContinuousClock.now < deadline
+      #expect(again.status == 409 && again.idempotencyStatus == "unknown", "\(again.text)")
+      for item in ["lost", "new\(number)"] {
+        let shown = try await rig.key(["show"] + Rig.selection(item)).output
+        #expect(shown.contains(#""state" : "unknown""#), "\(shown)")
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `a batch whose client hangs up runs to its end`(store: StoreKind) async throws {
     try await Rig.run(Self.configuration(store)) { rig in
       let gate = Gate()

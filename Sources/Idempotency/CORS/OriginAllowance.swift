@@ -17,18 +17,22 @@ public struct OriginAllowance: Sendable, Hashable {
     withCredentials = head.string(.accessControlAllowCredentials) == "true"
   }
 
-  /// The permission in the field lines of a recorded response; `nil` if there is none.
+  /// The permission in the field lines of a recorded response; `nil` if there is none, or more than one, or it is for no
+  /// page that has an origin.
   public init?(recorded fields: ByteBuffer) {
     var origin: String?
+    var count = 0
     var withCredentials = false
     fields.eachFieldLine { name, value in
       switch name {
-      case "access-control-allow-origin": origin = value
+      case "access-control-allow-origin":
+        origin = value
+        count += 1
       case "access-control-allow-credentials": withCredentials = value == "true"
       default: break
       }
     }
-    guard let origin else { return nil }
+    guard let origin, count == 1, !origin.isEmpty, origin != "null", !origin.contains(",") else { return nil }
     self.origin = origin
     self.withCredentials = withCredentials
   }

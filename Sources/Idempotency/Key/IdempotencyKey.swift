@@ -70,4 +70,6 @@ public enum KeyFault: Hashable, Sendable, CaseIterable {
   case wrongType
   /// The body that may contain the key cannot be read.
   case unreadableBody
+  /// The query may contain the key in a form that some readers take for it and others do not.
+  case hidden
 }

@@ -10,6 +10,7 @@ extension KeyPolicy {
     for source in from {
       guard !source.isInBody else { return .needsBody }
       if let key = try key(from: source, head: head, query: query) { return .found(key) }
+      try refuseHidden(source, in: query, head)
     }
     return .missing
   }
@@ -35,7 +36,10 @@ extension KeyPolicy {
         if case .payload = source { IdempotencyKey(payload: fingerprint()) } else {
           try key(from: source, head: head, query: query, body: body)
         }
-      guard let key else { continue }
+      guard let key else {
+        try refuseHidden(source, in: query, head)
+        continue
+      }
       guard !from.prefix(index).contains(where: { $0.mayHideKey(in: body, head) }) else {
         throw .keyInvalid(.unreadableBody, policy: self)
       }
@@ -48,6 +52,14 @@ extension KeyPolicy {
   /// compressed or malformed, or its media type is ambiguous.
   public func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     from.contains { $0.mayHideKey(in: body, head) }
+  }
+
+  /// Refuses a query in which some readers find the source's key and others do not.
+  private func refuseHidden(
+    _ source: KeySource, in query: ByteBuffer?, _ head: MessageHead
+  ) throws(Problem) {
+    guard let query, source.mayHideKey(inQuery: query, head) else { return }
+    throw .keyInvalid(.hidden, policy: self)
   }
 
   private func key(
@@ -104,7 +116,7 @@ extension KeyPolicy {
     case .fault(let fault): throw .keyInvalid(fault, policy: self, inItem: item)
     case .key(let bytes):
       if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self, inItem: item) }
-      return bytes
+      return format == .uuid ? bytes.map(ASCII.lowercased) : bytes
     }
   }
 
@@ -137,6 +149,15 @@ extension KeySource {
   fileprivate func mayHideKey(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     body.readableBytes > 0 && parts.contains { $0.mayHide(in: body, head) }
       && !parts.contains { $0.isMissingField(of: head) }
+  }
+
+  /// Whether a query may contain the source's key, or a part of it, that only some readers find.
+  fileprivate func mayHideKey(inQuery query: ByteBuffer, _ head: MessageHead) -> Bool {
+    let mayHide = parts.contains { part in
+      guard case .query(let name) = part else { return false }
+      return query.withUnsafeReadableBytes { FormPairs.mayHide(name, in: $0) }
+    }
+    return mayHide && !parts.contains { $0.isMissingField(of: head) }
   }
 
   private func isMissingField(of head: MessageHead) -> Bool {

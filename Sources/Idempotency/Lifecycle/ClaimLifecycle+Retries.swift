@@ -51,9 +51,14 @@ extension ClaimLifecycle {
   }
 
   /// The class of a complete response to the request of a claim.
-  public func outcomeClass(of status: Int, steering: Steering, to claim: Claim) -> OutcomeClass {
+  ///
+  /// - Parameter isBesideUnknown: Whether another item of the same batch follows an unknown outcome.
+  public func outcomeClass(
+    of status: Int, steering: Steering, to claim: Claim, isBesideUnknown: Bool = false
+  ) -> OutcomeClass {
     route.policy.outcomeClass(
-      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim))
+      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim),
+      isBesideUnknown: isBesideUnknown)
   }
 
   /// Whether a final response is one that may be retried, and is final because `max_attempts` is reached.

@@ -302,8 +302,10 @@ extension ClaimLifecycle {
   ///   - isRenewed: Whether a renewal of the claim was ever requested.
   ///   - isDelete: Whether the request is a DELETE.
   ///   - isRelayed: Whether the client has a part of the response already.
+  ///   - isBesideUnknown: Whether another item of the same batch follows an unknown outcome.
   public mutating func responded(
-    status: Int, steering: Steering, isRenewed: Bool = false, isDelete: Bool = false, isRelayed: Bool = false
+    status: Int, steering: Steering, isRenewed: Bool = false, isDelete: Bool = false, isRelayed: Bool = false,
+    isBesideUnknown: Bool = false
   ) -> RespondedAction {
     let claim: Claim
     let isLate: Bool
@@ -314,7 +316,7 @@ extension ClaimLifecycle {
     }
     state = .settling(claim)
     let isOnlyRejected = isOnlyRejected(by: status, to: claim)
-    switch outcomeClass(of: status, steering: steering, to: claim) {
+    switch outcomeClass(of: status, steering: steering, to: claim, isBesideUnknown: isBesideUnknown) {
     case .final:
       let retention =
         steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention

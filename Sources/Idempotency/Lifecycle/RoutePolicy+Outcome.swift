@@ -3,20 +3,26 @@ import Wire
 extension RoutePolicy {
   /// The class of a complete response: by the backend's own steering field, else by the route's table.
   ///
-  /// - Parameter isOnlyRejected: Whether this attempt and all before it met only 401, 403 or 429: none of them counts
-  ///   towards `max_attempts`.
+  /// - Parameters:
+  ///   - isOnlyRejected: Whether this attempt and all before it met only 401, 403 or 429: none of them counts towards
+  ///     `max_attempts`.
+  ///   - isBesideUnknown: Whether another intent of the same request follows an unknown outcome.
   public func outcomeClass(
-    of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false
+    of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false,
+    isBesideUnknown: Bool = false
   ) -> OutcomeClass {
-    let own = ownClass(of: status, steering: steering, claim: claim)
+    let own = ownClass(of: status, steering: steering, claim: claim, isBesideUnknown: isBesideUnknown)
     let isLastAttempt = maxAttempts.map { claim.ordinal >= $0 } ?? false && !isOnlyRejected
     return own == .retry && isLastAttempt ? .final : own
   }
 
   /// The class that a response has however many attempts there were.
-  func ownClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+  func ownClass(
+    of status: Int, steering: Steering, claim: Claim, isBesideUnknown: Bool = false
+  ) -> OutcomeClass {
     // The backend's own check for duplicates may have refused this attempt because of the one whose response was lost.
-    let maySeeLost = claim.followsUnknown && (status == 409 || status == 412)
+    let followsUnknown = claim.followsUnknown || isBesideUnknown
+    let maySeeLost = followsUnknown && (status == 409 || status == 412)
     let listed = maySeeLost && !outcomes.isNamed(status: status) ? .unknown : outcomes[status]
     return steering.outcome(listed: listed)
   }

@@ -2,8 +2,13 @@
 public enum RequestFault: Hashable, Sendable, CaseIterable {
   /// The head or the framing violates the protocol, or can be read in two ways.
   case malformed
-  /// The path contains an encoded slash, backslash or NUL, a raw backslash, or a dot segment with parameters.
+  /// The path contains an encoded slash, backslash or NUL, a raw backslash, a dot segment with parameters, or a percent
+  /// sign that begins no encoded byte.
   case ambiguousPath
+  /// The host is missing, is given twice or differently, or is none.
+  case host
+  /// The length of the body is malformed, or given twice.
+  case bodyLength
   /// `Connection` names a field that enters the request's identity or fingerprint.
   case connectionNamesIdentity
   /// The method differs from a route's only in letter case.
@@ -31,7 +36,11 @@ extension Problem {
       case .malformed:
         "Send a request that follows the protocol to the letter; this one cannot be read in only one way."
       case .ambiguousPath:
-        "Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, and without parameters on dot segments."
+        "Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, without parameters on dot segments, and with two hexadecimal digits behind each percent sign."
+      case .host:
+        "Send one Host field with the name or the address of the host and, as needed, its port."
+      case .bodyLength:
+        "State the body's length once: by one Content-Length, or by Transfer-Encoding: chunked in HTTP/1.1."
       case .connectionNamesIdentity:
         "Do not name fields that identify the request, such as those of its key, its caller or its content type, in the Connection field."
       case .methodCase:
@@ -127,6 +136,8 @@ extension Problem {
         "Percent-encode the idempotency key so that two hexadecimal digits follow every percent sign."
       case .wrongType: "Send the idempotency key as a JSON string or an integer."
       case .unreadableBody: unreadableBody
+      case .hidden:
+        "Separate the parameters of the query by & alone, and write the idempotency key's name without spaces, plus signs or control characters around it."
       }
     let place = item.map { "; see item \($0) of the batch (counted from 0)." }
     return Problem(

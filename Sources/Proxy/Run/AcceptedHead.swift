@@ -66,7 +66,7 @@ public final class AcceptedHead: Sendable {
       return nil
     }
     let id = recordID(of: key, caller)
-    var fingerprint = made ?? fingerprint(of: body)
+    var fingerprint = made ?? fingerprint(of: body, method: fingerprintMethod)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
     return KeyedCall(self, body: body, fingerprint: fingerprint, id: id, caller: caller, key: key)
   }
@@ -97,11 +97,15 @@ public final class AcceptedHead: Sendable {
 
   /// The key that was found in the head, or the one that the body yields.
   ///
-  /// - Parameter made: The fingerprint, if the key is made from it.
+  /// A payload that is the key is read with the record's own method: a delivery with another overriding method, or
+  /// without one, meets that record, and is refused as another payload.
+  ///
+  /// - Parameter made: The request's fingerprint, if the key is made from it.
   private func key(in body: ByteBuffer, _ made: inout Fingerprint?) throws(Problem) -> IdempotencyKey? {
     if case .found(let key) = finding { return key }
     return try route.policy.key.key(head: head, query: target.query, body: body) {
-      let fingerprint = fingerprint(of: body)
+      guard method == fingerprintMethod else { return fingerprint(of: body, method: method) }
+      let fingerprint = fingerprint(of: body, method: method)
       made = fingerprint
       return fingerprint
     }
@@ -117,10 +121,10 @@ public final class AcceptedHead: Sendable {
   }
 
   /// The fingerprint by the route's recipe.
-  private func fingerprint(of body: ByteBuffer) -> Fingerprint {
+  private func fingerprint(of body: ByteBuffer, method: ByteBuffer) -> Fingerprint {
     .make(
-      recipe: route.policy.recipe, head: head, method: fingerprintMethod, path: target.path,
-      query: target.query, body: body)
+      recipe: route.policy.recipe, head: head, method: method, path: target.path, query: target.query,
+      body: body)
   }
 }
 

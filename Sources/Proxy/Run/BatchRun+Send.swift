@@ -19,15 +19,15 @@ extension BatchRun {
   /// - Returns: The request, if a response may still come after the time-out.
   @inline(never)
   func send(_ indices: [Int]) async -> Sending? {
-    let forwardedAt = NIODeadline.now()
+    let forwardedAt = runner.noteForwarded()
     let sending = begin(indices)
     do throws(UpstreamFailure) {
       let body = try await sending.capture.collect(within: batch.route.policy.timeToResponse)
       let head = try await sending.exchange.head(within: nil)
-      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+      runner.noteBackendTime(since: forwardedAt)
       await record(indices, head, body)
     } catch {
-      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+      runner.noteBackendTime(since: forwardedAt)
       if await lose(indices, after: error) { return sending }
     }
     sending.exchange.close()
@@ -39,6 +39,11 @@ extension BatchRun {
       preconditionFailure("BatchRun: an item is sent or recorded without a claim")
     }
     return lease
+  }
+
+  /// Whether the outcome of an earlier attempt of one of these items was lost.
+  private func isAnyUnknown(_ indices: [Int]) -> Bool {
+    indices.contains { lease(of: $0).claim.followsUnknown }
   }
 
   private func ownedRecord(_ index: Int) -> OwnedRecord<Store, Backend> {
@@ -65,7 +70,7 @@ extension BatchRun {
 
   /// Record: the store has each item's outcome before the client has the response.
   private func record(_ indices: [Int], _ head: UpstreamHead, _ body: ByteBuffer?) async {
-    let recordedAt = NIODeadline.now()
+    let recordedAt = runner.noteRecording()
     let results = await results(of: indices, head, body)
     if let results {
       noteSplit(results, status: head.head.status)
@@ -73,16 +78,17 @@ extension BatchRun {
       unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
     }
     let shared = body.flatMap { sharedOutcome(head, $0, of: indices.count) }
+    let isBesideUnknown = isAnyUnknown(indices)
     await withTaskGroup(of: (Int, ItemEnd).self) { group in
       for (place, index) in indices.enumerated() {
         group.addTask { [self] in
-          (index, await record(index, head, results?.results[place], or: shared))
+          (index, await record(index, head, results?.results[place], or: shared, isBesideUnknown))
         }
       }
       for await (index, itemEnd) in group { await end(index, by: itemEnd) }
     }
     keepResults(body?.readableBytes ?? 0)
-    delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
+    runner.noteRecordTime(since: recordedAt)
   }
 
   /// The end of one item that was sent.
@@ -133,8 +139,9 @@ extension BatchRun {
   /// - Parameters:
   ///   - result: Its result; `nil` if the response has none.
   ///   - shared: The outcome of all items together, without results.
+  ///   - isBesideUnknown: Whether one of the items follows an unknown outcome, which the response may be about.
   private func record(
-    _ index: Int, _ head: UpstreamHead, _ result: ByteBuffer?, or shared: Outcome?
+    _ index: Int, _ head: UpstreamHead, _ result: ByteBuffer?, or shared: Outcome?, _ isBesideUnknown: Bool
   ) async -> ItemEnd {
     let (owned, status) = (ownedRecord(index), head.head.status)
     guard let outcome = result.map({ self.outcome(head.head, $0) }) ?? shared else {
@@ -144,7 +151,8 @@ extension BatchRun {
     let action: ClaimLifecycle.StoredAction
     let outcomeClass: OutcomeClass
     switch owned.call.lifecycle.responded(
-      status: status, steering: Steering(of: head.head), isRenewed: owned.lease.hasRequestedRenewal)
+      status: status, steering: Steering(of: head.head), isRenewed: owned.lease.hasRequestedRenewal,
+      isBesideUnknown: isBesideUnknown)
     {
     case .complete(let retention, let remember):
       outcomeClass = .final
@@ -190,7 +198,7 @@ extension BatchRun {
       preconditionFailure("BatchRun: a lost response leaves its record unknown")
     }
     await owned.markUnknownAfterLoss(failure, cause: .results)
-    worker.end(owned.lease)
+    worker.endLease(owned.lease)
     return .refused(problem)
   }
 }
@@ -217,7 +225,7 @@ extension BatchRun {
       return itemEnd(after: await owned.release(.remembered), .refused(problem))
     case .markUnknown(let problem):
       await owned.markUnknownAfterLoss(failure)
-      worker.end(owned.lease)
+      worker.endLease(owned.lease)
       return .element(.refused(problem))
     case .listen(_, let problem):
       await owned.markUnknownAfterLoss(failure)
@@ -248,10 +256,11 @@ extension BatchRun {
   private func recordLate(
     _ indices: [Int], _ head: UpstreamHead, _ results: BatchResults?, or shared: Outcome?
   ) async {
+    let isBesideUnknown = isAnyUnknown(indices)
     await withTaskGroup(of: Void.self) { group in
       for (place, index) in indices.enumerated() {
         group.addTask { [self] in
-          _ = await record(index, head, results?.results[place], or: shared)
+          _ = await record(index, head, results?.results[place], or: shared, isBesideUnknown)
           worker.metrics.add(.lateResponses, route: batch.route.number)
         }
       }
@@ -260,6 +269,6 @@ extension BatchRun {
 
   private func giveUpListening(to index: Int, after failure: UpstreamFailure) {
     _ = batch.calls[index].lifecycle.failed(failure)
-    worker.end(ownedRecord(index).lease)
+    worker.endLease(ownedRecord(index).lease)
   }
 }

@@ -7,8 +7,8 @@ import Wire
 /// The run of a batch, from top to bottom: claim, send what is not recorded yet as one smaller batch, record, wait for
 /// what others run, respond.
 ///
-/// `BatchLifecycle` decides what follows what, and `ClaimLifecycle` on each item. Used by its own task alone, hence
-/// `@unchecked Sendable`.
+/// `BatchLifecycle` decides what follows what, and `ClaimLifecycle` on each item. Its task and that one's child tasks run
+/// on the executor of one event loop, which the children inherit; hence `@unchecked Sendable`.
 final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable {
   let runner: RequestRunner<Store, Backend>
   let batch: BatchCall
@@ -29,7 +29,8 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   private var keepsCapture = false
   /// The permissions for pages to read the results so far; `nil` stands for results that no page may read.
   private var allowances: Set<OriginAllowance?> = []
-  /// The maximum number of claims that are under way at once, which bounds the recorded responses that come before they are counted.
+  /// The maximum number of claims that are under way at once, which bounds the recorded responses that come before they
+  /// are counted.
   private static var maxClaimsUnderWay: Int { 32 }
 
   /// The items' fingerprints by another configuration's recipe.

@@ -8,7 +8,7 @@ import Wire
 /// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
 /// never takes the claim because the backend is slow.
 ///
-/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.end` ends it.
+/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.endLease` ends it.
 final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   /// The delivery for which the claim was granted.

@@ -21,7 +21,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     do throws(StoreError) {
       let reply = try await worker.store.complete(lease.claim, with: completion)
       lease.note(completion.ownEnd, reply.outcome)
-      worker.end(lease)
+      worker.endLease(lease)
       if let record = reply.record {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
       }
@@ -81,7 +81,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   /// Lets the lease lapse because there is no memory for the end of the run.
   private func endWithoutMemory() {
     noteLoss(.noMemory)
-    worker.end(lease)
+    worker.endLease(lease)
   }
 
   /// Releases the record, once no copy of its claim can take it again.
@@ -95,7 +95,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     do throws(StoreError) {
       let outcome = try await worker.store.release(claim, release)
       lease.note(release.ownEnd, outcome)
-      worker.end(lease)
+      worker.endLease(lease)
       worker.countSuperseded(outcome)
       return call.lifecycle.stored(outcome)
     } catch {
@@ -128,7 +128,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   func markUnknown(byStatus status: Int) async -> ClaimLifecycle.StoredAction {
     noteLoss(.status, ["status": "\(status)"])
     let outcome = await markUnknown(because: .status)
-    worker.end(lease)
+    worker.endLease(lease)
     guard let outcome else { return call.lifecycle.markFailed() }
     return call.lifecycle.stored(outcome)
   }

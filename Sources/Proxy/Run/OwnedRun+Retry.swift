@@ -11,7 +11,7 @@ extension OwnedRun {
   ///
   /// - Parameter response: The attempt's response; `nil` if nothing was executed.
   @inline(never)
-  func beforeRelease(_ release: Release, after response: BackendResponse?) async -> Release {
+  func releaseAfterPause(_ release: Release, after response: BackendResponse?) async -> Release {
     guard let retries = call.route.policy.retries, let retried = call.retried, mayRetry else {
       return release
     }

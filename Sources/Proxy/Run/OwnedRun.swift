@@ -56,8 +56,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       runner.noteIdentity(of: call, as: claim.attribution)
     }
     lease = worker.keepLease(of: claim, for: delivery, by: route)
-    forwardedAt = .now()
-    delivery.logEntry.trace?.forwardAt = forwardedAt.uptimeNanoseconds
+    forwardedAt = runner.noteForwarded()
     exchange = worker.backend.begin(
       UpstreamRequest(
         upstream: route.policy.upstream, method: runner.head.methodText, target: call.target.text,
@@ -70,16 +69,12 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     capture = ResponseCapture(of: exchange, call: call, claim: claim, delivery: delivery)
   }
 
-  private func noteBackendTime() {
-    delivery.logEntry.upstreamMicroseconds =
-      (delivery.logEntry.upstreamMicroseconds ?? 0) + runner.microseconds(since: forwardedAt)
-  }
+  private func noteBackendTime() { runner.noteBackendTime(since: forwardedAt) }
 
   /// Record: the store has the outcome before the client has the response.
   @inline(never)
   private func record(_ response: BackendResponse) async -> End {
-    let recordedAt = NIODeadline.now()
-    delivery.logEntry.trace?.recordAt = recordedAt.uptimeNanoseconds
+    var recordedAt = runner.noteRecording()
     var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
@@ -94,12 +89,15 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       action = await owned.complete(completion(with: response, retention, remember))
     case .release(let release):
       label = .notStored
-      action = await owned.release(await beforeRelease(release, after: response))
+      let decided = await releaseAfterPause(release, after: response)
+      // The pause is no time of the store's.
+      recordedAt = .now()
+      action = await owned.release(decided)
     case .markUnknown:
       label = .unknown
       action = await owned.markUnknown(byStatus: response.head.status)
     }
-    delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
+    runner.noteRecordTime(since: recordedAt)
     return respond(with: response, label, action)
   }
 
@@ -155,17 +153,17 @@ extension OwnedRun {
     worker.environment.logger.debug("no response from the backend", metadata: ["failure": "\(failure)"])
     switch call.lifecycle.failed(failure) {
     case .release(let problem):
-      return refuse(problem, after: await owned.release(await beforeRelease(.remembered, after: nil)))
+      return refuse(problem, after: await owned.release(await releaseAfterPause(.remembered, after: nil)))
     case .markUnknown(let problem):
       await owned.markUnknownAfterLoss(failure)
-      worker.end(lease)
+      worker.endLease(lease)
       runner.refuse(problem)
     case .listen(let settle, let problem):
       await owned.markUnknownAfterLoss(failure)
       runner.refuse(problem)
       return await listenOn(for: settle)
     case .giveUp:
-      worker.end(lease)
+      worker.endLease(lease)
     }
     return .done
   }

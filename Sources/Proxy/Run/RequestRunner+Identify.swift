@@ -41,6 +41,7 @@ extension RequestRunner {
       for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation)
     noteRoute(choice.route)
     noteOrigin(by: choice.route)
+    if let profile = choice.route?.policy.profile { delivery.errorFormat = profile.errorFormat }
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }
@@ -55,7 +56,6 @@ extension RequestRunner {
     _ choice: RouteTable.Choice, _ route: Route, _ target: RequestTarget, _ host: RequestHost?,
     _ body: ByteBuffer?
   ) throws(Problem) -> Subject {
-    if let profile = route.policy.profile { delivery.errorFormat = profile.errorFormat }
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
     if case .missing = finding { return try unkeyed(target, by: route) }

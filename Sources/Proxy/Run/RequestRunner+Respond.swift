@@ -17,7 +17,7 @@ extension RequestRunner {
     let origin = TraceStamp.take(from: &response)
     if let origin { delivery.logEntry.trace?.origin = origin() }
     guard delivery.responseState == .none else { return cut() }
-    guard head.method == .head || delivery.admit(response.body, of: record) else {
+    guard head.method == .head || delivery.admitReplay(response.body, of: record) else {
       return refuse(.overloaded(.busy))
     }
     delivery.logEntry.status = response.status

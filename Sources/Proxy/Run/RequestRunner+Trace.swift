@@ -38,3 +38,33 @@ extension RequestRunner {
     ) { worker.newSpanID() }
   }
 }
+
+/// The times of a request's parts. A request that Semel repeats has the sum of its attempts, and spans that begin with
+/// the first.
+extension RequestRunner {
+  /// Notes that an attempt is sent to the backend, and returns the time.
+  func noteForwarded() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.forwardAt == nil {
+      delivery.logEntry.trace?.forwardAt = now.uptimeNanoseconds
+    }
+    return now
+  }
+
+  func noteBackendTime(since forwardedAt: NIODeadline) {
+    delivery.logEntry.upstreamMicroseconds =
+      (delivery.logEntry.upstreamMicroseconds ?? 0) + microseconds(since: forwardedAt)
+  }
+
+  /// Notes that an outcome is about to be stored, and returns the time.
+  func noteRecording() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.recordAt == nil { delivery.logEntry.trace?.recordAt = now.uptimeNanoseconds }
+    return now
+  }
+
+  func noteRecordTime(since recordedAt: NIODeadline) {
+    delivery.logEntry.recordMicroseconds =
+      (delivery.logEntry.recordMicroseconds ?? 0) + microseconds(since: recordedAt)
+  }
+}

@@ -165,7 +165,7 @@ extension ShadowRun {
   private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
     guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim) }
     let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
-    defer { worker.end(lease) }
+    defer { worker.endLease(lease) }
     do throws(PassageFailure) {
       guard let head = try await passage.run(request.target, by: route) else {
         // The client went away before the response was read to its end, so it is unknown what the backend did.

@@ -129,7 +129,7 @@ extension Worker {
   }
 
   /// Ends the wait for a record, since the process ends: an outcome whose record was granted is stored once more.
-  func end(_ pending: PendingOutcome) async {
+  func storeOnceMore(_ pending: PendingOutcome) async {
     if case .granted(let claim) = pending.record,
       (try? await store.complete(claim, with: pending.outcome.completion))?.outcome == .done
     {

@@ -128,7 +128,7 @@ extension Worker {
       } else if !isStopping {
         noteDropped(lease)
       }
-      self.end(lease)
+      endLease(lease)
     }
   }
 

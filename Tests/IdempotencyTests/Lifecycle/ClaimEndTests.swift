@@ -46,6 +46,13 @@ struct ClaimEndTests {
     let listed = Route.sample { $0.outcomes = OutcomeTable(final: [.status(409)]) }
     #expect(Self.responded(status: 409, claim: claim, route: listed) == final)
     #expect(Self.responded(status: 409, steering: Steering(outcome: .final), claim: claim) == final)
+    // It may be about another item of the same batch.
+    for status in [409, 412] {
+      var beside = Self.owning(.sample(), claim: .sample())
+      #expect(beside.responded(status: status, steering: Steering(), isBesideUnknown: true) == .markUnknown)
+    }
+    var other = Self.owning(.sample(), claim: .sample())
+    #expect(other.responded(status: 422, steering: Steering(), isBesideUnknown: true) == final)
   }
 
   @Test func `the backend's own field overrules the table`() {

@@ -1,0 +1,27 @@
+import Idempotency
+import Telemetry
+
+/// Outcomes that were lost with their owner, as deliveries that meet them find them.
+extension RequestRunner {
+  /// The way in which the record's outcome was lost; `nil` if that cannot be read, or the record has changed meanwhile.
+  /// Logs and counts a loss that its owner could not log, since it died.
+  @inline(never)
+  func loss(of call: KeyedCall) async -> (cause: LossCause, attempt: Int)? {
+    guard let view = try? await worker.store.inspect(call.id), let cause = view.cause,
+      case .unknown(_, let attempt) = view.standing
+    else { return nil }
+    if environment.losses.noteLapse(view) { worker.metrics.add(.outcomesLost, route: call.route.number) }
+    return (cause, attempt)
+  }
+
+  /// Notes the loss for which a delivery is refused, and counts the records that only a person can settle.
+  @inline(never)
+  func noteLoss(behind problem: Problem, of call: KeyedCall) async {
+    guard problem.code == .outcomeUnknown, let (cause, attempt) = await loss(of: call) else { return }
+    delivery.logEntry.loss = cause
+    guard !problem.isRetryable, environment.losses.isFirstReturn(to: call.id, attempt: attempt) else {
+      return
+    }
+    worker.metrics.add(.unknownReturns, route: call.route.number)
+  }
+}

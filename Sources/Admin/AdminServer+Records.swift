@@ -59,6 +59,10 @@ extension AdminServer {
   private static func decode<Document: OperatorDocument>(_ request: Request) async throws -> Document {
     let body = try await request.body.collect(upTo: maxBytes)
     let text = Array(body.readableBytesView)
+    // Foundation reads other encodings of Unicode, too; the check for repeated members does not.
+    guard String(validating: text, as: UTF8.self) != nil, !text.contains(0) else {
+      throw AdminError(.badRequest, "the body must be JSON in UTF-8 (RFC 8259, section 8.1)")
+    }
     let document: Document
     do {
       document = try JSONDecoder().decode(Strict<Document>.self, from: Data(text)).wrappedValue

@@ -16,9 +16,13 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
     guard let token else { return try await next(request, context) }
     let given = request.headers[.authorization] ?? ""
     guard Self.areEqual(Array(given.utf8), Array("Bearer \(token().revealed)".utf8)) else {
+      let text =
+        given.hasPrefix("Bearer ")
+        ? "the token is another than the configured one (admin.token_file)"
+        : "send the admin token as Authorization: Bearer TOKEN"
       return Response(
         status: .unauthorized, headers: [.wwwAuthenticate: "Bearer"],
-        body: .init(byteBuffer: ByteBuffer(string: "send the admin token as Authorization: Bearer TOKEN\n")))
+        body: .init(byteBuffer: ByteBuffer(string: text + "\n")))
     }
     return try await next(request, context)
   }

@@ -98,7 +98,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     do {
       return try await server.bind(listener)
     } catch let error as SocketAddressError.UnknownHost {
-      // `UnknownListenHost` names the listener.
+      // `ListenFault` names the listener.
       throw error
     } catch {
       throw ListenError(address: "\(listener)", error)

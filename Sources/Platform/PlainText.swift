@@ -36,9 +36,14 @@ extension Error {
 
 /// The failure to listen on an address. Its description includes the address, which the system's own text lacks.
 public struct ListenError: Error, CustomStringConvertible {
+  public let address: String
+  /// The system's number of the error; `nil` if it is none of the system's.
+  public let number: CInt?
   public let description: String
 
   public init(address: String, _ error: any Error) {
+    self.address = address
+    number = (error.atFirstAddress as? IOError)?.errnoCode
     description = "cannot listen on \(address): \(plainText(of: error))"
   }
 }

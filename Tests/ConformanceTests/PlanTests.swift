@@ -51,7 +51,7 @@ struct PlanTests {
     let plan = Plan(setup, .init(only: ["2.6/retry-runs-once"]))
     #expect(
       plan.announcement(of: setup)
-        == "1 case: 4 requests to http://127.0.0.1/orders, and 4 to the oracle of executions; "
+        == "1 case: 4 requests to http://127.0.0.1/orders, and 5 to the oracle of executions; "
         + "up to 4 of them may create something")
   }
 

@@ -219,6 +219,29 @@ struct ConformanceCommandTests {
     }
   }
 
+  @Test(arguments: [
+    (["--count-url", "/executed", "--count", "/none"], "--count-url, --count", "no whole number at /none"),
+    (["--count-url", "/broken", "--count", ""], "--count-url, --count", "status 500"),
+    (["--list-url", "/text", "--id", "/id"], "--list-url, --id", "no JSON: at byte 0 it reads <p>"),
+  ])
+  func `nothing is created where the oracle cannot be read`(
+    arguments: [String], options: String, reason: String
+  ) async throws {
+    let backend = OrdersBackend()
+    try await backend.start()
+    backend.on("/executed") { _ in Reply(200, body: #"{"executed":0}"#) }
+    backend.on("/broken") { _ in Reply(500, body: "{}") }
+    backend.on("/text") { _ in Reply(200, body: "<p>") }
+    let url = "http://127.0.0.1:\(backend.port)"
+    let more = arguments.enumerated().map { $0.offset == 1 ? url + $0.element : $0.element }
+    let outcome = try await conformance(url + "/v1/orders", more)
+    #expect(outcome.exit == .code(2) && outcome.output.isEmpty, "\(outcome.output)\(outcome.errors)")
+    let text = "Error: \(options): the executions cannot be read (\(reason)); nothing was created"
+    #expect(outcome.errors.contains(text), "\(outcome.errors)")
+    #expect(backend.requests.map(\.method) == ["GET"])
+    try await backend.stop()
+  }
+
   @Test func `nothing is sent without consent`() async throws {
     let elsewhere = "https://api.example.com/v1/orders"
     let refused = try await conformance(elsewhere, [])

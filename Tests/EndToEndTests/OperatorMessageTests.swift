@@ -100,6 +100,14 @@ struct OperatorMessageTests {
       ] {
         #expect(try await refusal(rig, path, body) == "\(member) is given twice: give it once", "\(body)")
       }
+      // Where it stands in another encoding, which the decoder takes as well.
+      let wide = #"{"outcome":"applied","outcome":"not_applied"}"#.utf8.flatMap { byte -> [UInt8] in
+        [byte, 0]
+      }
+      let refused = try await rig.semel.admin.send(
+        "POST", "/v1/records/" + Self.resolve, [("Content-Type", "application/json")],
+        body: String(decoding: wide, as: UTF8.self))
+      #expect(refused.status == 400 && refused.text.contains("JSON in UTF-8"), "\(refused.text)")
       // Equal names of two objects, and names within a text.
       let texts = #"{"outcome":"applied","status":200,"headers":{"status":"1"},"body":"{\"a\":1,\"a\":1}"}"#
       let resolved = try await send(rig, Self.resolve, texts)

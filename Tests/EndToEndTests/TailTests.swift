@@ -80,6 +80,18 @@ struct TailTests {
     }
   }
 
+  @Test(arguments: [[], ["--no-follow"], ["--route", "orders"]])
+  func `output that cannot be written ends the command with 1`(arguments: [String]) async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("a"))
+      let words = [SemelProcess.binary, "tail", "--admin", rig.adminURL] + arguments
+      let shell = try ManagedProcess(["/bin/sh", "-c", #"exec "$0" "$@" > /dev/full"#] + words)
+      #expect(try await shell.exit() == .code(1))
+      #expect(
+        shell.errors == "semel: the output cannot be written: No space left on device\n", "\(shell.errors)")
+    }
+  }
+
   @Test func `a stop does not wait for those who follow`() async throws {
     try await Rig.run { rig in
       let tail = try tail(rig, [])

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -76,6 +77,47 @@ struct TracingTests {
       #expect(sent["traceparent"] == "00-\(Self.trace)-\(forward.spanId)-01")
       #expect(sent["tracestate"] == "x=1")
     }
+  }
+
+  @Test func `a batch has the spans of a request, and a repeated one those of all its attempts`() async throws
+  {
+    let attempts = Mutex(0)
+    let retried =
+      "{name: retried, match: {methods: [POST], path: /retried}, caller: {shared: true}, "
+      + "retries: {max: 2, max_backoff: 400ms}}"
+    let bulk =
+      "{name: bulk, match: {methods: [POST], path: /bulk}, caller: {shared: true}, "
+      + "batch: {items: /orders, key: /id, results: /results}}"
+    let collector = OrdersBackend()
+    try await collector.start()
+    collector.on("/v1/traces") { _ in Reply(200, body: "{}") }
+    let top = ["tracing": "{otlp: 'http://127.0.0.1:\(collector.port)'}"]
+    try await Rig.run(Configuration(top: top, firstRoutes: [retried, bulk])) { rig in
+      rig.backend.on("/bulk") { _ in Reply(201, body: #"{"results":[{"id":"a"}]}"#) }
+      rig.backend.on("/retried") { _ in
+        let attempt = attempts.withLock { count in
+          count += 1
+          return count
+        }
+        return attempt < 3 ? Reply(503, body: "") : Reply(201, body: "{}")
+      }
+      let many = try await rig.order(nil, body: #"{"orders":[{"id":"a"}]}"#, path: "/bulk")
+      #expect(many.status == 201, "\(many.text)")
+      #expect(try await rig.order("k", path: "/retried").status == 201)
+      let spans = try await spans(collector, 8)
+      for (request, path) in zip(spans.filter { $0.kind == 2 }, ["/bulk", "/retried"]) {
+        let parts = spans.filter { $0.parentSpanId == request.spanId }
+        #expect(Set(parts.map(\.name)) == ["claim", "forward", "record"], "\(path): \(parts.map(\.name))")
+        for part in parts {
+          #expect(part.startTimeUnixNano >= request.startTimeUnixNano, "\(path): \(part.name)")
+          #expect(part.endTimeUnixNano <= request.endTimeUnixNano, "\(path): \(part.name)")
+        }
+        let forward = try #require(parts.first { $0.name == "forward" })
+        let sent = try #require(rig.backend.requests.last { $0.path == path })
+        #expect(sent["traceparent"]?.contains(forward.spanId) == true)
+      }
+    }
+    try await collector.stop()
   }
 
   @Test func `a replay links to the trace in which the request first ran`() async throws {

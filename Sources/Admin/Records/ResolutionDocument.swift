@@ -106,20 +106,44 @@ struct ResolutionDocument: OperatorDocument {
     }
   }
 
+  /// The fields that each replay generates anew: the framing, the date, Semel's own and those of one connection.
+  private static let generated = FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop)
+
   private func fields() throws(AdminError) -> ByteBuffer {
     var out = ByteBuffer()
-    do {
-      var head = try MessageHead(method: "GET", target: "/")
-      for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-        try head.append(name: name, value: value)
-      }
-      // Each replay generates the framing and Semel's own fields anew.
-      head.copyFields(
-        into: &out, omitting: FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop))
-    } catch {
-      throw AdminError(.badRequest, "a header's name or value is not one that a response can have")
+    for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
+      try Self.line(name, value).copyFields(into: &out)
     }
     return out
+  }
+
+  /// A head with one field of a response.
+  private static func line(_ name: String, _ value: String) throws(AdminError) -> MessageHead {
+    let head: MessageHead
+    do throws(WireError) {
+      var made = try MessageHead(method: "GET", target: "/")
+      try made.append(name: name, value: value)
+      head = made
+    } catch {
+      throw AdminError(
+        .badRequest,
+        error == .badFieldName
+          ? "headers has a name that is not one of a header: \(shown(name))"
+          : "the value of the header \(name) is not one that a response can have: take its control characters out"
+      )
+    }
+    guard head.names.isDisjoint(with: generated) else {
+      throw AdminError(
+        .badRequest,
+        "the header \(name) cannot be stated, since it is made anew for each replay or each connection: take it out"
+      )
+    }
+    return head
+  }
+
+  /// A name without the characters that could control a terminal.
+  private static func shown(_ name: String) -> String {
+    name.isEmpty ? "it is empty" : String(name.map { $0.isASCII && !($0 < " ") && $0 != "\u{7F}" ? $0 : "?" })
   }
 }
 

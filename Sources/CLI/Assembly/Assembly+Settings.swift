@@ -120,7 +120,7 @@ extension RedisEndpointSettings {
     failoverGrace = redis.copies.failoverGrace
     load =
       switch redis.plainClaims {
-      case .underLoad: .usual
+      case .underLoad: .default
       case .always: .always
       case .never: .never
       }

@@ -14,16 +14,20 @@ struct Assembly {
   private let settings: Settings
   /// The configuration file; `nil` if there is none, and no reload.
   private let file: ConfigurationFile?
+  /// The option that names the address of the first listener; `nil` if the configuration file does.
+  private let listenOption: String?
   /// Called once every listener accepts connections.
   private let onListening: @Sendable () -> Void
   private let log: ProgramLog
   private var logger: Logger { log.logger }
 
   init(
-    settings: Settings, file: ConfigurationFile? = nil, onListening: @escaping @Sendable () -> Void = {}
+    settings: Settings, file: ConfigurationFile? = nil, listenOption: String? = nil,
+    onListening: @escaping @Sendable () -> Void = {}
   ) {
     self.settings = settings
     self.file = file
+    self.listenOption = listenOption
     self.onListening = onListening
     log = ProgramLog(settings)
   }
@@ -49,7 +53,8 @@ struct Assembly {
         metadata: ["reasons": "\(refusal.reasons.joined(separator: "; "))"])
       throw ExitCode.badConfiguration
     } catch {
-      let reason = UnknownListenHost(error, in: settings)?.description ?? "\(error)"
+      let places = ListenPlace.all(of: settings, option: listenOption)
+      let reason = ListenFault(error, at: places)?.description ?? "\(error)"
       logger.critical("semel stops", metadata: ["error": "\(reason)"])
       log.flush()
       StandardError.print("semel: \(reason)")

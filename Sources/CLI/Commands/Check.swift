@@ -1,6 +1,4 @@
 import ArgumentParser
-import Foundation
-import Glibc
 import Platform
 import Settings
 import Store
@@ -32,16 +30,10 @@ struct Check: AsyncParsableCommand {
     print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
   }
 
-  /// The reason for which the embedded store would not be opened here, as far as it shows without the file being made.
+  /// The reason for which the embedded store would not be opened here.
   private static func fault(of store: StoreSettings) -> EmbeddedStoreError? {
     guard case .embedded(let path) = store.place else { return nil }
-    var isDirectory: ObjCBool = false
-    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
-      guard isDirectory.boolValue else { return nil }
-      return .cannotOpen(path: path, reason: String(cString: strerror(EISDIR)))
-    }
-    let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-    return access(directory, F_OK) != 0 && errno == ENOENT ? .noDirectory(path: path) : nil
+    return EmbeddedStoreError.foreseen(at: path)
   }
 
   private func examine(_ store: StoreSettings) async throws {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import Idempotency
-import Platform
 import Settings
 
 /// A configuration file that was read and checked.
@@ -21,12 +20,8 @@ struct ConfigurationFile {
 
   /// Reads and checks a file.
   init(reading path: String) throws(Fault) {
-    // The second also reads pipes, such as /dev/stdin.
-    let contents =
-      FileManager.default.contents(atPath: path)
-      ?? (try? FileHandle(forReadingFrom: URL(filePath: path)).readToEnd())
-    guard let data = contents else {
-      let reason = SystemFile.fault(of: path)
+    guard let data = try? InputFile.content(of: path) else {
+      let reason = InputFile.fault(of: path).map { " (\($0))" } ?? ""
       throw Fault(lines: ["\(path): cannot be read\(reason); give the path of a configuration file"])
     }
     guard let text = String(validating: data, as: UTF8.self) else {

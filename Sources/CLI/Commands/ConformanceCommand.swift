@@ -16,7 +16,8 @@ struct ConformanceCommand: AsyncParsableCommand {
 
       Verdicts: pass; fail (a MUST is violated); warn (a SHOULD); info (a behaviour that the draft leaves open); skip; \
       inconclusive (for want of an oracle, never passed). Exit codes: 0 no MUST is violated, 1 one is, or the request \
-      is not accepted at all, 2 wrong usage, 3 the endpoint is not reached.
+      is not accepted at all, 2 wrong usage, or an oracle that cannot be read before anything is created, 3 the \
+      endpoint or the oracle is not reached.
       """)
 
   @Argument(help: "The endpoint, such as https://api.example.com/v1/orders.")
@@ -73,7 +74,12 @@ struct ConformanceCommand: AsyncParsableCommand {
 
   private func report(_ setup: Setup, _ plan: Plan) async throws -> Report {
     do {
-      return try await ConformanceRun(setup, plan, authority: ca).run()
+      let run = try ConformanceRun(setup, plan, authority: ca)
+      if let fault = try await run.oracleFault() {
+        throw ValidationError(
+          "\(oracle.place): the executions cannot be read (\(fault)); nothing was created")
+      }
+      return try await run.run()
     } catch let failure as NotReached {
       StandardError.print("semel: not reached: \(failure)")
       throw ExitCode.notReached
@@ -108,6 +114,9 @@ struct ConformanceCommand: AsyncParsableCommand {
 
   private func setup() throws -> Setup {
     guard let endpoint = Endpoint(url) else { throw ValidationError("\(url) is not an absolute URL of HTTP") }
+    if let ca, let fault = InputFile.fault(of: ca) {
+      throw ValidationError("--ca: \(ca) cannot be read: \(fault)")
+    }
     guard let expected = ExpectedBehaviour.all.first(where: { $0.name == profile }) else {
       throw ValidationError("--profile is ietf, stripe or semel, not \(profile)")
     }

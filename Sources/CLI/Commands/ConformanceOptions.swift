@@ -39,6 +39,9 @@ struct ConformanceRequests: ParsableArguments {
       try Self.file(request), mediaType: headers.first { $0.name.lowercased() == "content-type" }?.value,
       vary: vary, slow: try slowRequest.map(Self.file))
     payloads.failing = try failingRequest.map(Self.file)
+    if let vary, !vary.isEmpty, !vary.hasPrefix("/") {
+      throw ValidationError("--vary is a JSON pointer, which begins with a slash: /\(vary)")
+    }
     if vary != nil, payloads.other == nil {
       throw ValidationError("--vary: the request has no string, number or boolean there")
     }
@@ -52,10 +55,11 @@ struct ConformanceRequests: ParsableArguments {
   }
 
   private static func file(_ path: String) throws -> [UInt8] {
-    guard let data = FileManager.default.contents(atPath: path) else {
-      throw ValidationError("\(path) cannot be read")
+    do throws(InputFile.Unreadable) {
+      return Array(try InputFile.content(of: path))
+    } catch {
+      throw ValidationError("\(error)")
     }
-    return Array(data)
   }
 
   private static func line(_ text: String, _ option: String) throws -> HeaderLine {
@@ -101,6 +105,9 @@ struct ConformanceOracle: ParsableArguments {
     help: "The JSON pointer to the id, in an element of that list or, without a list, in the responses.")
   var id: String?
 
+  /// The options that name the executions.
+  var place: String { listUrl == nil ? "--count-url, --count" : "--list-url, --id" }
+
   func settings() throws -> OracleSettings? {
     if countUrl != nil && listUrl != nil { throw ValidationError("give --count-url or --list-url, not both") }
     if (countUrl == nil) != (count == nil) {
@@ -124,7 +131,9 @@ struct ConformanceOracle: ParsableArguments {
   }
 
   private static func pointer(_ text: String) throws -> String {
-    guard text.isEmpty || text.hasPrefix("/") else { throw ValidationError("\(text) is no JSON pointer") }
+    guard text.isEmpty || text.hasPrefix("/") else {
+      throw ValidationError("\(text) is no JSON pointer, which begins with a slash: /\(text)")
+    }
     return text
   }
 }

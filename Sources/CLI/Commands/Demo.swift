@@ -27,6 +27,9 @@ struct Demo: AsyncParsableCommand {
     where !(0...65535 ~= number) {
       throw ValidationError("\(name) is a port from 0 to 65535, and 0 is any free one")
     }
+    guard onlyBackend || port != backendPort || port == 0 else {
+      throw ValidationError("--port and --backend-port are both \(port): give two ports")
+    }
   }
 
   func run() async throws {
@@ -47,7 +50,8 @@ struct Demo: AsyncParsableCommand {
       settings.warnings = []
       let introduction = DemoIntroduction(port: port, backendPort: backendPort)
       backend.onListening = { introduction.partIsListening() }
-      try await Assembly(settings: settings) { introduction.partIsListening() }.run(beside: [backend])
+      try await Assembly(settings: settings, listenOption: "--port") { introduction.partIsListening() }
+        .run(beside: [backend])
     case .failure(let errors):
       for issue in errors.issues { StandardError.print("\(issue)") }
       throw ExitCode.badConfiguration

@@ -54,7 +54,7 @@ struct Tail: ParsableCommand {
       let (lines, end) = try reply(to: query, waits: !noFollow)
       if end.missed > 0 { print(json ? #"{"missed":\#(end.missed)}"# : "… \(end.missed) more, not shown") }
       for line in lines { try show(line) }
-      fflush(nil)
+      try StandardStreams.finishOutput()
       if noFollow, lines.isEmpty || end.next == 0 { return }
       query = "from=\(end.next)"
     }
@@ -81,7 +81,7 @@ struct Tail: ParsableCommand {
       // Fewer than a part may have are the last ones.
       guard lines.count >= AdminServer.maxLines else {
         for line in found { try show(line) }
-        fflush(nil)
+        try StandardStreams.finishOutput()
         return end.next
       }
       query = "from=\(end.next)"

@@ -1,10 +1,12 @@
 import Foundation
+import Glibc
 import Hummingbird
 import Logging
 import NIOCore
 import Platform
 import ServiceLifecycle
 import Synchronization
+import Wire
 
 /// The demo's backend. It takes a second for each order, and counts the orders.
 struct DemoBackend: Service {
@@ -28,16 +30,21 @@ struct DemoBackend: Service {
     }
     router.get("/v1/orders") { [orders] _, _ in Self.json(orders.list(), status: .ok) }
     var logger = Logger(label: "demo-backend")
-    logger.logLevel = .error
+    // An error that ends it is thrown, and the library's own entries say no more.
+    logger.logLevel = .critical
     let application = Application(
       router: router, configuration: .init(address: .hostname(host, port: port)),
       onServerRunning: { [onListening] _ in onListening() }, logger: logger)
     do {
       try await application.runService(gracefulShutdownSignals: [])
     } catch let error as IOError {
-      throw ListenError(address: "\(host):\(port)", error)
+      let address = ServerAddress.tcp(host: host, port: port)
+      let failure = ListenError(address: address.description, error)
+      let option = failure.number == EADDRNOTAVAIL ? "--backend-host" : "--backend-port"
+      let fault: (any Error)? = ListenFault(failure, at: [ListenPlace(name: option, address: address)])
+      throw fault ?? failure
     } catch let error as SocketAddressError.UnknownHost {
-      throw UnknownListenHost(error, member: "--backend-host")
+      throw ListenFault(error, member: "--backend-host")
     }
   }
 

@@ -75,11 +75,6 @@ struct Explain: AsyncParsableCommand {
   private func content() throws -> [UInt8] {
     guard let data else { return [] }
     guard data.hasPrefix("@") else { return Array(data.utf8) }
-    let path = String(data.dropFirst())
-    guard let content = FileManager.default.contents(atPath: path) else {
-      StandardError.print("semel: \(path) cannot be read")
-      throw ExitCode.failure
-    }
-    return Array(content)
+    return Array(try InputFile.require(String(data.dropFirst())))
   }
 }

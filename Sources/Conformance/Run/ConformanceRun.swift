@@ -23,8 +23,16 @@ public struct ConformanceRun: Sendable {
     do {
       tls = try NIOSSLContext(configuration: configuration)
     } catch {
-      throw BadAuthority(description: "\(authority ?? "the system's certificates"): \(error)")
+      let text = authority.map { "\($0) holds no certificates in PEM" }
+      throw BadAuthority(description: text ?? "the system's certificates: \(error)")
     }
+  }
+
+  /// Reads the oracle once, which creates nothing. Without it, what the run creates would decide little.
+  ///
+  /// - Returns: The reason for which it cannot be read; `nil` if it can, or if there is none with a URL of its own.
+  public func oracleFault() async throws(NotReached) -> String? {
+    try await ScriptRunner(composer: Composer(setup, style: .quoted), tls: tls).oracleFault()
   }
 
   /// Runs all scripts, one after the other, and judges their evidence. Nothing else is run where the endpoint does not

@@ -64,8 +64,8 @@ public struct Plan: Sendable {
   /// The number of requests that may create something, at most.
   public var creating: Int { scripts.map(\.creating).reduce(0, +) }
 
-  /// The number of requests to the oracle.
-  public var oracleRequests: Int { readsOracle ? 2 * scripts.count : 0 }
+  /// The number of requests to the oracle: one that must succeed before the first script, and two for each script.
+  public var oracleRequests: Int { readsOracle ? 1 + 2 * scripts.count : 0 }
 
   /// The cases and what they would send, one in a line.
   public func preview(of setup: Setup) -> String {

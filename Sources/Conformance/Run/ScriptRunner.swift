@@ -36,6 +36,9 @@ struct ScriptRunner: Sendable {
     return evidence(progress, before, after)
   }
 
+  /// The reason for which the oracle cannot be read; `nil` if it can, or if there is none with a URL of its own.
+  func oracleFault() async throws(NotReached) -> String? { try await executions()?.fault }
+
   /// The requests of a script and their outcomes. Throws once the endpoint is not reached any more.
   func run(_ script: Script) async throws(NotReached) -> Evidence {
     var progress = Progress(keys: FreshKeys.make(["a", "b"]))

@@ -21,10 +21,22 @@ struct Init: ParsableCommand {
   @Option(help: "The path of the requests to protect.")
   var path = "/**"
 
+  func validate() throws {
+    guard !file.isEmpty, file != "-" else {
+      throw ValidationError("give the name of the file to write, such as semel.yaml")
+    }
+  }
+
   func run() throws {
     let text = StarterConfiguration(upstream: upstream, store: store, path: path).text
     if case .failure(let errors) = Settings.load(text: text, file: file, environment: [:]) {
-      for issue in errors.issues { StandardError.print("\(issue)") }
+      for issue in errors.issues {
+        // The option takes a word, too, of which the member knows nothing.
+        let isStore = issue.path == "store.url"
+        StandardError.print(
+          isStore ? "semel: --store is neither embedded nor a Redis' URL, which \(issue.message)" : "\(issue)"
+        )
+      }
       throw ExitCode.badConfiguration
     }
     switch failure(writing: text) {

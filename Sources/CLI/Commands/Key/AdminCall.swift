@@ -67,14 +67,31 @@ struct AdminCall: ParsableArguments {
   /// Ends the command, and prints the names of the routes, if the running configuration has none of this name. Records
   /// of an earlier configuration's routes are found by the list.
   func checkRoute(_ name: String) throws {
-    struct Configuration: Decodable {
-      struct Route: Decodable { let name: String }
-      let routes: [Route]
-    }
-    let names = try read(Configuration.self, from: send("GET", "/v1/config")).routes.map(\.name)
+    let names = try read(RunningRoutes.self, from: send("GET", "/v1/config")).names
     guard !names.contains(name) else { return }
     StandardError.print("semel: there is no route \(name); there are: \(names.joined(separator: ", "))")
     throw ExitCode.failure
+  }
+
+  /// Prints the names of the routes if the running configuration has none of this name, which may be an earlier one's.
+  /// Prints nothing where the listener does not tell.
+  func remarkUnknownRoute(_ name: String) throws {
+    let response = try exchange("GET", "/v1/config")
+    guard response.status == 200,
+      let names = try? JSONDecoder().decode(RunningRoutes.self, from: Data(response.body)).names,
+      !names.contains(name)
+    else { return }
+    StandardError.print(
+      "semel: no route \(name) is configured; there are: \(names.joined(separator: ", "))")
+  }
+
+  /// The routes of the running configuration.
+  private struct RunningRoutes: Decodable {
+    struct Route: Decodable { let name: String }
+
+    let routes: [Route]
+
+    var names: [String] { routes.map(\.name) }
   }
 
   /// Decodes the listener's document. Prints the reason and ends the command if it is none.
@@ -105,8 +122,10 @@ struct AdminCall: ParsableArguments {
 
   /// Prints the listener's reason to refuse a request.
   func printRefusal(_ response: HTTPCall.Response) {
-    guard !Self.isForClients(response) else { return Self.printOtherListener(url) }
-    StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")
+    guard !Self.isForClients(response), let text = reason(response) else {
+      return Self.printOtherListener(url)
+    }
+    StandardError.print("semel: \(response.status == 401 ? tokenAdvice : text)")
   }
 
   /// The way out where the listener does not take the token, or misses one.
@@ -124,13 +143,19 @@ struct AdminCall: ParsableArguments {
     return problem?.type.hasPrefix("/.well-known/idempotency#") == true
   }
 
-  private static func reason(_ response: HTTPCall.Response) -> String {
-    struct Problem: Decodable { let detail: String }
-    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)) {
-      return problem.detail
+  /// The listener's reason to refuse a request; `nil` if the response cannot be the admin listener's, which has these
+  /// paths and methods, and no types of problems.
+  private func reason(_ response: HTTPCall.Response) -> String? {
+    struct Problem: Decodable {
+      let detail: String
+      let type: String?
     }
+    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)) {
+      return problem.type == nil ? problem.detail : nil
+    }
+    guard ![404, 405].contains(response.status), response.status >= 400 else { return nil }
     let text = String(decoding: response.body, as: UTF8.self)
-    return text.isEmpty ? "the admin listener responded with \(response.status)" : text
+    return text.isEmpty ? "\(url) responded with \(response.status)" : text
   }
 
   /// Prints the document of a changed record, and its warning also on standard error.

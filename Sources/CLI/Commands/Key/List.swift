@@ -30,6 +30,7 @@ extension Key {
 
     func run() throws {
       let records = RecordList.of(route, among: try RecordList.all(state: state?.rawValue, by: call))
+      if let route { try call.remarkUnknownRoute(route) }
       if json { try printJSON(records) } else { print(RecordList.table(records)) }
     }
 

@@ -57,10 +57,6 @@ struct OutcomeStatement: ParsableArguments {
   /// The content of a file, or of standard input.
   static func content(of path: String) throws -> Data {
     if path == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
-    guard let data = FileManager.default.contents(atPath: path) else {
-      StandardError.print("semel: \(path) cannot be read")
-      throw ExitCode.failure
-    }
-    return data
+    return try InputFile.require(path)
   }
 }

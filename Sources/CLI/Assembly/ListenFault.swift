@@ -1,0 +1,102 @@
+import Glibc
+import NIOCore
+import Platform
+import Settings
+import Wire
+
+/// A member of the configuration, or an option of a command, with the address that it names.
+struct ListenPlace {
+  let name: String
+  let address: ServerAddress
+
+  private var isOption: Bool { name.hasPrefix("--") }
+
+  /// The demand for another address or port.
+  var demand: String { isOption ? "give another port by \(name)" : "give another address in \(name)" }
+
+  /// The places of a configuration.
+  ///
+  /// - Parameter option: The option that names the address of the first listener; `nil` if a file does.
+  static func all(of settings: Settings, option: String?) -> [ListenPlace] {
+    var places = settings.listen.enumerated().map { index, listener in
+      ListenPlace(
+        name: index == 0 ? option ?? "listen[0].address" : "listen[\(index)].address",
+        address: listener.address)
+    }
+    if let admin = settings.admin {
+      places.append(
+        ListenPlace(name: "admin.address", address: .tcp(host: admin.host, port: admin.port)))
+    }
+    return places
+  }
+
+  /// Whether one of two listeners may keep the other from its address: the ports are equal, and one host is the other
+  /// or covers it.
+  func mayExclude(_ other: ListenPlace) -> Bool {
+    guard case .tcp(let host, let port) = address, case .tcp(let otherHost, let otherPort) = other.address,
+      port == otherPort, port != 0
+    else { return false }
+    return host == otherHost || Self.covers(host, otherHost) || Self.covers(otherHost, host)
+  }
+
+  /// Whether a host is a wildcard that another one is part of. That of IPv6 takes IPv4, too.
+  private static func covers(_ host: String, _ other: String) -> Bool {
+    host == "::" || host == "0.0.0.0" && !other.contains(":")
+  }
+}
+
+/// The failure to listen on an address, with the place that names it and the way out.
+struct ListenFault: Error, CustomStringConvertible {
+  let description: String
+
+  /// The failure of one of the listeners at these places; `nil` if an error is of another kind.
+  init?(_ error: any Error, at places: [ListenPlace]) {
+    switch error {
+    case let error as SocketAddressError.UnknownHost:
+      let address = ServerAddress.tcp(host: error.host, port: error.port)
+      self.init(error, member: places.first { $0.address == address }?.name)
+    case let error as ListenError:
+      guard let index = places.firstIndex(where: { $0.address.description == error.address }) else {
+        return nil
+      }
+      let place = places[index]
+      let other = places.indices.first { $0 != index && places[$0].mayExclude(place) }.map { places[$0] }
+      self.init("\(error)" + Self.advice(error.number, at: place, beside: other))
+    default: return nil
+    }
+  }
+
+  /// The failure to listen on a host name for which the system has no address.
+  ///
+  /// - Parameter member: The member or the option that names the host; `nil` if it is not known.
+  init(_ error: SocketAddressError.UnknownHost, member: String?) {
+    let address = ServerAddress.tcp(host: error.host, port: error.port)
+    let place = member.map { " (\($0))" } ?? ""
+    self.init(
+      "cannot listen on \(address)\(place): this machine finds no address of that name "
+        + "(\(error.errorDescription)); write an address of its own, such as 127.0.0.1, or 0.0.0.0 for all of them, or "
+        + "make the name known, such as in /etc/hosts")
+  }
+
+  private init(_ description: String) { self.description = description }
+
+  /// The way out of an error of the system.
+  private static func advice(_ number: CInt?, at place: ListenPlace, beside other: ListenPlace?) -> String {
+    switch number {
+    case EADDRINUSE:
+      if let other {
+        return "; \(other.name) is \(other.address), which may have it already: \(place.demand)"
+      }
+      return "; end what listens there, or \(place.demand)"
+    case EADDRNOTAVAIL:
+      return
+        "; this machine has no such address: write one of its own, such as 127.0.0.1, or 0.0.0.0 for all of them, "
+        + "in \(place.name)"
+    case EACCES:
+      guard case .tcp(_, 1..<1024) = place.address else { return " (\(place.name))" }
+      return
+        "; a port below 1024 needs a right of its own (CAP_NET_BIND_SERVICE): grant it, or \(place.demand)"
+    default: return " (\(place.name))"
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Listeners whose address cannot be taken: the message names the member or the option, and the way out.
+struct ListenFaultTests {
+  /// The last line on standard error of a Semel that cannot start with these listeners.
+  private func fault(_ listen: [String], admin: String? = nil) async throws -> String {
+    let directory = TemporaryDirectory()
+    try String(repeating: "t", count: 32).write(
+      toFile: directory.file("token"), atomically: true, encoding: .utf8)
+    let addresses = listen.map { "{address: '\($0)'}" }.joined(separator: ", ")
+    let operators = admin.map { "admin: {address: '\($0)', token_file: \(directory.file("token"))}" } ?? ""
+    try """
+    listen: [\(addresses)]
+    \(operators)
+    upstreams: {orders: {url: 'http://127.0.0.1:1'}}
+    store: {kind: embedded, path: \(directory.file("semel.db"))}
+    routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+    """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    let process = try ManagedProcess([SemelProcess.binary, "run", directory.file("semel.yaml")])
+    #expect(try await process.exit() == .code(1), "\(process.output)\(process.errors)")
+    return String(process.errors.split(separator: "\n").last ?? "")
+  }
+
+  private static func inUse(_ address: String, _ advice: String) -> String {
+    "semel: cannot listen on \(address): Address already in use; \(advice)"
+  }
+
+  @Test func `a busy address is named with its member`() async throws {
+    let taken = OrdersBackend()
+    try await taken.start()
+    let (busy, free) = ("127.0.0.1:\(taken.port)", "127.0.0.1:\(FreePort.find())")
+    let listener = try await fault([free, busy])
+    #expect(
+      listener
+        == Self.inUse(busy, "end what listens there, or give another address in listen[1].address"))
+    let admin = try await fault([free], admin: busy)
+    #expect(
+      admin == Self.inUse(busy, "end what listens there, or give another address in admin.address"))
+    try await taken.stop()
+  }
+
+  @Test func `another listener of the same Semel that covers the address is named`() async throws {
+    let port = FreePort.find()
+    let (one, all) = ("127.0.0.1:\(port)", "0.0.0.0:\(port)")
+    let listeners = try await fault([one, all])
+    #expect(
+      listeners
+        == Self.inUse(
+          all,
+          "listen[0].address is \(one), which may have it already: give another address in listen[1].address"
+        ))
+    let admin = try await fault([one], admin: all)
+    #expect(admin.contains("which may have it already: give another address in "), "\(admin)")
+    #expect(admin.contains("listen[0].address") && admin.contains("admin.address"), "\(admin)")
+  }
+
+  @Test func `an address of another machine is named with its member`() async throws {
+    let address = "192.0.2.1:\(FreePort.find())"
+    let text = try await fault([address])
+    #expect(
+      text
+        == "semel: cannot listen on \(address): Cannot assign requested address; this machine has no such address: "
+        + "write one of its own, such as 127.0.0.1, or 0.0.0.0 for all of them, in listen[0].address")
+  }
+
+  @Test func `a demo on a busy port names its option`() async throws {
+    try await Rig.withSlots {
+      let taken = OrdersBackend()
+      try await taken.start()
+      for option in ["--port", "--backend-port"] {
+        let other = option == "--port" ? "--backend-port" : "--port"
+        let demo = try ManagedProcess([
+          SemelProcess.binary, "demo", option, "\(taken.port)", other, "\(FreePort.find())",
+        ])
+        #expect(try await demo.exit() == .code(1))
+        let text = Self.inUse(
+          "127.0.0.1:\(taken.port)", "end what listens there, or give another port by \(option)")
+        #expect(demo.errors == text + "\n", "\(demo.errors)")
+      }
+      try await taken.stop()
+    }
+  }
+
+  @Test func `a demo with one port for both is refused`() async throws {
+    let demo = try ManagedProcess([SemelProcess.binary, "demo", "--port", "7", "--backend-port", "7"])
+    #expect(try await demo.exit() == .code(2))
+    #expect(demo.errors.contains("--port and --backend-port are both 7: give two ports"), "\(demo.errors)")
+  }
+}

@@ -128,6 +128,31 @@ struct WriteBatchTests {
     try await server.close()
   }
 
+  @Test func `a batch that the peer does not take is reported once`() async throws {
+    let (stalls, end) = (Watched(0), Watched<Int?>(nil))
+    let server = try await server { context, writer in
+      writer.didStall = { stalls.withValue { $0 += 1 } }
+      Self.write(until: end, stalls, writer, NIOLoopBound(context, eventLoop: context.eventLoop))
+    }
+    let client = try await RawClient(port: try #require(server.localAddress?.port))
+    try await client.setReading(false)
+    #expect(try await end.until("a stall") { $0 } == 1)
+    try await server.close()
+  }
+
+  /// Writes a piece for each turn until the peer takes no more.
+  private static func write(
+    until end: Watched<Int?>, _ stalls: Watched<Int>, _ writer: SocketWriter,
+    _ bound: NIOLoopBound<ChannelHandlerContext>
+  ) {
+    writer.write(ByteBuffer(repeating: 0, count: 8192), bound.value)
+    bound.value.eventLoop.execute {
+      guard writer.isWaiting else { return write(until: end, stalls, writer, bound) }
+      end.withValue { $0 = stalls.value }
+      bound.value.close(promise: nil)
+    }
+  }
+
   @Test func `bytes of a closed connection are dropped, although its descriptor is in use again`()
     async throws
   {

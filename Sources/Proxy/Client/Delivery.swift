@@ -156,9 +156,10 @@ extension Delivery {
     if isStarted { arrival.set() }
   }
 
-  func bodyEnded(trailers: ByteBuffer = ByteBuffer()) {
+  /// The body is whole. A client's trailers are not passed on, and not kept.
+  func bodyEnded() {
     timers.assertOnLoop()
-    intake.finish(trailers: trailers)
+    intake.finish()
     if isStarted { arrival.set() }
   }
 
@@ -197,9 +198,6 @@ extension Delivery {
 
   /// The reason for which the body cannot become whole.
   var bodyFailure: Problem? { intake.failure }
-
-  /// The field lines behind the body, each ended by CRLF, once it has ended.
-  var trailers: ByteBuffer { intake.trailers }
 
   /// Waits until the whole body is here.
   ///
@@ -310,8 +308,8 @@ extension Delivery {
 // The response, for the runner.
 extension Delivery {
   /// Reserves memory for a replay of this body; false if there is not enough. Call `respond` next.
-  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
-    OutgoingMemory.isSmall(body.readableBytes) || channel?.admit(body, of: record) ?? true
+  func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+    OutgoingMemory.isSmall(body.readableBytes) || channel?.admitReplay(body, of: record) ?? true
   }
 
   /// Writes a whole response.
@@ -330,7 +328,7 @@ extension Delivery {
     timers.assertOnLoop()
     progress.begin()
     // A claimed request's response that is not kept goes out even without memory, because no retry can get it.
-    if allowance.isReserved { channel?.admit() }
+    if allowance.isReserved { channel?.admitNextPiece() }
     var head = head
     head.crossOrigin = crossOrigin
     logEntry.responseBytes += channel?.begin(head, with: piece) ?? 0

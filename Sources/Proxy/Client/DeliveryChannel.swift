@@ -12,9 +12,9 @@ protocol DeliveryChannel: AnyObject {
   /// Whether the client takes more now.
   var isWritable: Bool { get }
   /// Permits the next piece of a relayed response to be written even if no memory is left.
-  func admit()
+  func admitNextPiece()
   /// Reserves memory for a replay of this body; false if there is not enough. Call `respond` next.
-  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool
+  func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool
   /// Writes a whole response.
   func respond(with response: ClientResponse) -> Int
   /// Writes a response's head, and the first of its body.

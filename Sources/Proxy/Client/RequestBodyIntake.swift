@@ -7,7 +7,7 @@ struct RequestBodyIntake: ~Copyable {
     /// More may arrive. Followed by `whole` or `failed`.
     case open
     /// The client has sent all of the body. Followed by `open` if client and backend switch protocols.
-    case whole(trailers: ByteBuffer)
+    case whole
     /// The body cannot become whole. Bytes that still arrive are dropped; those before are given out.
     case failed(Problem)
   }
@@ -18,7 +18,7 @@ struct RequestBodyIntake: ~Copyable {
   /// The number of bytes above which the connection holds the body back.
   private var highWater = 64 << 10
 
-  init(isWhole: Bool) { end = isWhole ? .whole(trailers: ByteBuffer()) : .open }
+  init(isWhole: Bool) { end = isWhole ? .whole : .open }
 }
 
 // The connection's side.
@@ -41,10 +41,8 @@ extension RequestBodyIntake {
   }
 
   /// The client has sent all of the body.
-  ///
-  /// - Parameter trailers: The field lines behind it, each ended by CRLF.
-  mutating func finish(trailers: ByteBuffer) {
-    if isOpen { end = .whole(trailers: trailers) }
+  mutating func finish() {
+    if isOpen { end = .whole }
   }
 
   /// The body cannot become whole. The first reason stands, and a whole body stays whole.
@@ -69,10 +67,6 @@ extension RequestBodyIntake {
 
   var failure: Problem? {
     if case .failed(let problem) = end { problem } else { nil }
-  }
-
-  var trailers: ByteBuffer {
-    if case .whole(let trailers) = end { trailers } else { ByteBuffer() }
   }
 
   var isEmpty: Bool { bytes.readableBytes == 0 }

@@ -7,7 +7,7 @@ extension Problem {
     switch error.status {
     case 431, 414: .headerTooLarge
     case 501: .notImplemented
-    default: .badRequest(.malformed)
+    default: .badRequest(RequestFault(error))
     }
   }
 
@@ -31,5 +31,19 @@ extension Problem {
   /// A passed-through request whose response was lost. Nothing was recorded, and the backend may have run it.
   static func passageLost(_ loss: ResponseLoss) -> Problem {
     .responseLost(loss, retryAfter: nil)
+  }
+}
+
+extension RequestFault {
+  /// The fault as its client can mend it.
+  fileprivate init(_ error: WireError) {
+    switch error {
+    case .badPath: self = .ambiguousPath
+    case .missingHost, .repeatedHost, .badHost: self = .host
+    case .badContentLength, .repeatedContentLength, .lengthAndTransferCoding, .badTransferCoding,
+      .transferCodingInHTTP10:
+      self = .bodyLength
+    default: self = .malformed
+    }
   }
 }

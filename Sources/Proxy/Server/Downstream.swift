@@ -12,6 +12,9 @@ protocol DownstreamConnection: AnyObject {
   var hasUnread: Bool { get }
   /// Ends the connection in order: at once if nothing is under way, else after the responses that are due.
   func drain()
+  /// Resets the connection if the client has not taken all of a response: it must not take that for whole when the
+  /// process ends.
+  func resetUnread()
   /// Applies other limits to requests that begin from now on.
   func adopt(_ limits: LimitSettings)
 }
@@ -20,6 +23,9 @@ extension DownstreamConnection {
   var deliveries: [Delivery] { [] }
 
   var hasUnread: Bool { false }
+
+  /// Does nothing: the frames of HTTP/2 show that a response is cut.
+  func resetUnread() {}
 
   /// Does nothing: most connections read the limits whenever they need them.
   func adopt(_ limits: LimitSettings) {}

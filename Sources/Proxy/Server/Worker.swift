@@ -79,7 +79,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     return lease
   }
 
-  func end(_ lease: LeaseKeeper<Store>) {
+  func endLease(_ lease: LeaseKeeper<Store>) {
     lease.stopRenewing()
     leases[ObjectIdentifier(lease)] = nil
   }
@@ -111,11 +111,12 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
       RequestRunner(worker: self, delivery: delivery).logCut()
       if delivery.responseState == .begun { delivery.abort() }
     }
-    await end(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
+    for connection in downstream.connections.values { connection.resetUnread() }
+    await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
   }
 
   /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
-  private func end(
+  private func endAll(
     _ leases: [LeaseKeeper<Store>], _ outcomes: [PendingOutcome], _ unused: [(claim: Claim, release: Release)]
   ) async {
     let ends = Countdown(leases.count + outcomes.count + unused.count, timers: context.timers)
@@ -127,7 +128,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     }
     for kept in outcomes {
       context.task { [self] in
-        await end(kept)
+        await storeOnceMore(kept)
         ends.countDown()
       }
     }

@@ -232,6 +232,23 @@ struct HTTP1ConnectionMachineTests {
     #expect(tunnel.bytesAction == .drop)
   }
 
+  @Test func `a last response lingers for bytes that the kernel holds, and asks for them only then`() {
+    for (isPersistent, hasUnread, action) in [
+      (false, true, "linger"), (false, false, "close"), (true, true, "awaitNext"),
+    ] {
+      var machine = HTTP1ConnectionMachine()
+      machine.didDecodeHead(hasBody: false)
+      _ = machine.responseBegins(isPersistent: isPersistent, isDelimitedByClose: false)
+      var questions = 0
+      let ended = machine.responseEnded(hasUndecoded: false) {
+        questions += 1
+        return hasUnread
+      }
+      #expect("\(ended)" == action)
+      #expect(questions == (isPersistent ? 0 : 1))
+    }
+  }
+
   @Test func `the end of the client's side stays over all its requests`() {
     var machine = HTTP1ConnectionMachine()
     #expect(machine.hasInputEnded == false)

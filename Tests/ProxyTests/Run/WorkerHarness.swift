@@ -104,8 +104,8 @@ final class ScriptedClient: DeliveryChannel {
 
   var isWritable: Bool { true }
 
-  func admit() {}
-  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool { true }
+  func admitNextPiece() {}
+  func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool { true }
 
   func respond(with response: ClientResponse) -> Int {
     self.response = response

@@ -13,9 +13,9 @@ extension ClientConnection: DeliveryChannel {
 
   var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
-  func admit() { outgoingMemory.isAdmitted = true }
+  func admitNextPiece() { outgoingMemory.isAdmitted = true }
 
-  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+  func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
     outgoingMemory.admit(
       body, recordedAt: record.recordedAt, isShared: body.readableBytes > Self.pieceBytes,
       beside: requestBytes)
@@ -174,7 +174,7 @@ extension ClientConnection {
     if writer?.isWaiting == true { account() }
     guard let context else { return }
     guard !context.channel.isWritable else { return extendDeadlineOfWriting() }
-    taken = written - unread
+    taken = written - waitingInNIO
     extendDeadline(by: downstream.limits.writeTimeout)
   }
 
@@ -190,7 +190,7 @@ extension ClientConnection {
 
   /// Counts the bytes that wait for the client now. A response that finds no memory is cut.
   func account() {
-    let waiting = unread + (outgoingMemory.countsBody ? outgoing.count : 0)
+    let waiting = waitingInNIO + (outgoingMemory.countsBody ? outgoing.count : 0)
     if !outgoingMemory.count(waiting, beside: requestBytes) { cutWithoutMemory() }
   }
 

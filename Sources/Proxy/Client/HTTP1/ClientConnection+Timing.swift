@@ -31,7 +31,7 @@ extension ClientConnection {
   private func timerFired() {
     timer = nil
     guard NIODeadline.now() >= deadline else { return startTimer() }
-    guard unread == 0 else { return lookAtReader() }
+    guard waitingInNIO == 0 else { return lookAtReader() }
     switch machine.timedOut(hasUndecoded: inbound.readableBytes > 0) {
     case .extend: startTimer(in: downstream.limits.idleTimeout)
     case .refuse: refuseSlowHead()
@@ -41,19 +41,20 @@ extension ClientConnection {
     }
   }
 
-  /// The number of bytes that were written and have not left yet.
-  var unread: Int {
+  /// The number of bytes that NIO holds because the socket does not take them. Those of the batch are not counted: they
+  /// leave in this turn.
+  var waitingInNIO: Int {
     guard let options = context?.channel.syncOptions else { return 0 }
     return (try? options.getOption(.bufferedWritableBytes)) ?? 0
   }
 
   /// A client may read its response as slowly as it likes; one that takes nothing is cut.
   private func lookAtReader() {
-    guard written - unread > taken else {
+    guard written - waitingInNIO > taken else {
       downstream.environment.counters.add(.slowReaders)
       return reset()
     }
-    taken = written - unread
+    taken = written - waitingInNIO
     startTimer(in: downstream.limits.writeTimeout)
   }
 

@@ -190,9 +190,9 @@ extension ClientConnection {
       if machine.hasInputEnded { delivery?.halfClosed() }
     case .body(let piece):
       delivery?.received(piece)
-    case .end(let trailers):
+    case .end:
       machine.didDecodeEnd()
-      delivery?.bodyEnded(trailers: trailers)
+      delivery?.bodyEnded()
     }
   }
 
@@ -284,8 +284,11 @@ extension ClientConnection {
     self.delivery = nil
     outgoingMemory.isAdmitted = false
     let hasUndecoded = inbound.readableBytes > 0
-    switch machine.responseEnded(hasUndecoded: hasUndecoded) {
-    case .awaitNext: updateReading()
+    let hasUnread = { [self] in context.flatMap { writer?.hasUnread($0) } ?? false }
+    switch machine.responseEnded(hasUndecoded: hasUndecoded, hasUnread: hasUnread) {
+    case .awaitNext:
+      updateReading()
+      if downstream.environment.isDraining { drain() }
     case .decodeNext:
       if hasUndecoded { extendDeadline(by: downstream.limits.headerTimeout) }
       decode()
@@ -364,5 +367,9 @@ extension ClientConnection {
     closeOnceWritten()
   }
 
-  var hasUnread: Bool { !outgoing.isEmpty || unread > 0 || writer?.hasBatched == true }
+  func resetUnread() {
+    if hasUnread { cut() }
+  }
+
+  var hasUnread: Bool { !outgoing.isEmpty || waitingInNIO > 0 || writer?.hasBatched == true }
 }

@@ -316,13 +316,17 @@ extension HTTP1ConnectionMachine {
 
   /// The whole response has been written.
   ///
-  /// - Parameter hasUndecoded: Whether bytes behind the request wait to be decoded.
-  mutating func responseEnded(hasUndecoded: Bool) -> ResponseEndedAction {
+  /// - Parameters:
+  ///   - hasUndecoded: Whether bytes behind the request wait to be decoded.
+  ///   - hasUnread: Whether more bytes wait in the kernel; called only if the connection ends.
+  mutating func responseEnded(
+    hasUndecoded: Bool, hasUnread: () -> Bool = { false }
+  ) -> ResponseEndedAction {
     switch consume state {
     case .serving(let turn):
       guard turn.request == .whole, !turn.isLast else {
         self = Self(.closing)
-        return turn.request == .whole && !hasUndecoded ? .close : .linger
+        return turn.request == .whole && !hasUndecoded && !hasUnread() ? .close : .linger
       }
       self = Self(.idle(turn.input, isFirst: false))
       return hasUndecoded || turn.input == .ended ? .decodeNext : .awaitNext

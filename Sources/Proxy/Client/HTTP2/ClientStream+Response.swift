@@ -22,9 +22,9 @@ extension ClientStream: DeliveryChannel {
   /// Whether the client has not taken all of the response that was written.
   var hasUnread: Bool { unwritten > 0 || !outgoing.isEmpty }
 
-  func admit() { outgoingMemory.isAdmitted = true }
+  func admitNextPiece() { outgoingMemory.isAdmitted = true }
 
-  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+  func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
     guard machine.isOpen else { return true }
     return outgoingMemory.admit(
       body, recordedAt: record.recordedAt, isShared: body.readableBytes > Self.sharedAbove,

@@ -128,8 +128,8 @@ extension ClientStream {
     switch machine.didReceiveTrailers(isEnd: isEnd) {
     case .deliver:
       do throws(WireError) {
-        let lines = try HTTP2Trailers.lines(fields.pairs, limits: downstream.limits.head)
-        delivery?.bodyEnded(trailers: lines)
+        _ = try HTTP2Trailers.lines(fields.pairs, limits: downstream.limits.head)
+        delivery?.bodyEnded()
       } catch {
         machine.didRefuseTrailers()
         fail(error)

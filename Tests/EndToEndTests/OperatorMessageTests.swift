@@ -100,7 +100,7 @@ struct OperatorMessageTests {
       ] {
         #expect(try await refusal(rig, path, body) == "\(member) is given twice: give it once", "\(body)")
       }
-      // Where it stands in another encoding, which the decoder takes as well.
+      // The same in another encoding, which the decoder takes as well.
       let wide = #"{"outcome":"applied","outcome":"not_applied"}"#.utf8.flatMap { byte -> [UInt8] in
         [byte, 0]
       }

@@ -42,6 +42,18 @@ extension RequestRunner {
 /// The times of a request's parts. A request that Semel repeats has the sum of its attempts, and spans that begin with
 /// the first.
 extension RequestRunner {
+  /// Notes that the store is asked for the record, and returns the time.
+  func noteClaimSent() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
+    return now
+  }
+
+  func noteClaimReply(_ requestedAt: NIODeadline) {
+    delivery.logEntry.claimMicroseconds =
+      (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
+  }
+
   /// Notes that an attempt is sent to the backend, and returns the time.
   func noteForwarded() -> NIODeadline {
     let now = NIODeadline.now()

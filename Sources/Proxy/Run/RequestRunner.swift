@@ -345,17 +345,6 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call))
   }
 
-  func noteClaimSent() -> NIODeadline {
-    let now = NIODeadline.now()
-    if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
-    return now
-  }
-
-  func noteClaimReply(_ requestedAt: NIODeadline) {
-    delivery.logEntry.claimMicroseconds =
-      (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
-  }
-
   /// The action for an outcome that this process knows for certain; `nil` if the store has to be queried.
   @inline(never)
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {

@@ -12,61 +12,26 @@ enum MemberPlaces {
   }
 
   private static let members: [(place: String, names: [String])] = [
-    (
-      "the top",
-      names { document in
-        var settings = Settings()
-        settings.read(document)
-      }
-    ),
+    ("the top", names(Settings()) { $0.read($1) }),
     ("listen[]", names { _ = ListenSettings.read($0) }),
     ("admin", names { _ = AdminSettings.read($0) }),
     ("upstreams.NAME", names { _ = UpstreamSettings.read($0, name: "") }),
-    (
-      "store",
-      names { section in
-        var store = StoreSettings()
-        store.read(section)
-      }
-    ),
-    (
-      "limits",
-      names { section in
-        var limits = LimitSettings()
-        limits.read(section)
-      }
-    ),
-    (
-      "log",
-      names { section in
-        var log = LogSettings()
-        log.read(section)
-      }
-    ),
+    ("store", names(StoreSettings()) { $0.read($1) }),
+    ("limits", names(LimitSettings()) { $0.read($1) }),
+    ("log", names(LogSettings()) { $0.read($1) }),
     ("tracing", names { _ = TracingSettings.read($0) }),
     ("jwt", names { _ = JWTSettings.read($0) }),
-    (
-      "a route",
-      names { section in
-        var draft = RouteDraft()
-        draft.read(section)
-      }
-    ),
-    (
-      "a route's match",
-      names { section in
-        var match = RouteMatch()
-        match.read(section)
-      }
-    ),
-    (
-      "a route's key",
-      names { section in
-        var key = KeyPolicy()
-        key.read(section)
-      }
-    ),
+    ("a route", names(RouteDraft()) { $0.read($1) }),
+    ("a route's match", names(RouteMatch()) { $0.read($1) }),
+    ("a route's key", names(KeyPolicy()) { $0.read($1) }),
   ]
+
+  private static func names<Part>(_ part: Part, _ read: (inout Part, Section) -> Void) -> [String] {
+    names { section in
+      var part = part
+      read(&part, section)
+    }
+  }
 
   private static func names(_ read: (Section) -> Void) -> [String] {
     let reader = Reader(file: "", environment: [:])

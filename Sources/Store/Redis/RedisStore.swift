@@ -291,7 +291,7 @@ public struct RedisStore: RecordStore {
   /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a response
   /// that Redis has refused, and while a slot moves, either command may be sent elsewhere.
   @inline(never)
-  private func writeResponse(
+  func writeResponse(
     of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken
   ) async throws(StoreError) {
     if let write = kept.ownKeyWrite(keys, id, owner) { _ = try await nodes.run(write, id) }
@@ -346,54 +346,6 @@ public struct RedisStore: RecordStore {
       try result.standing(now: reply.now, response: reply.response), of: id, nil)
     guard standing != .absent else { return nil }
     return result.record?.view(id, now: reply.now, standing: standing)
-  }
-
-  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
-    let token = OwnerToken.random()
-    let capacity = 256 + keys.invalidations.utf8.count
-    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, times in
-      writer.token(argument: token)
-      writer.argument { $0.span(fence) }
-      writer.argument(keys.invalidations)
-      writer.argument { $0.digest(id.digest) }
-      writer.argument(times.deadline.milliseconds)
-    }
-    nodes.publish(id.text, to: keys.invalidations)
-    erase(after: reply, of: id)
-    guard case .result(let result) = reply.ending else { return true }
-    return result.word == .erased
-  }
-
-  public func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
-  ) async throws(StoreError) -> OwnerOutcome {
-    let token = OwnerToken.ofOperator()
-    var completion: Completion?
-    if case .applied(let applied) = try await codec.encoded(resolution, of: id) { completion = applied }
-    let kept = completion.map(RedisCompletion.init)
-    let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
-    if let kept { try await writeResponse(of: kept, id, token) }
-    let reply = try await nodes.run(.resolve, .record(id), capacity: capacity) {
-      writer, times in
-      writer.token(argument: token)
-      writer.argument(completion == nil ? "released" : "completed")
-      writer.argument { $0.span(completion?.retention ?? 0) }
-      writer.argument { $0.span(completion?.remember ?? 0) }
-      writer.argument { kept?.writeEnd(to: &$0) }
-      writer.argument { kept?.writeFlags(to: &$0) }
-      writer.argument(keys.invalidations)
-      writer.argument { $0.digest(id.digest) }
-      writer.argument(amending ? "amend" : "")
-      writer.argument(times.deadline.milliseconds)
-      writer.argument(attempt.map(String.init) ?? "")
-    }
-    nodes.publish(id.text, to: keys.invalidations)
-    erase(after: reply, of: id)
-    let outcome = try await outcome(of: reply, id)
-    if outcome != .done, kept?.place == .ownKey {
-      nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
-    }
-    return outcome
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {

@@ -106,6 +106,23 @@ struct ClusterScriptTests {
     }
   }
 
+  /// The connections between the masters may be cut while all of them serve.
+  @Test func `what is forgotten is published at each master`() async throws {
+    let nodes = [try ScriptedNode(), try ScriptedNode(), try ScriptedNode()]
+    let ports = nodes.map(\.port)
+    for node in nodes { node.map { ScriptedNode.slots(shared: ports) } }
+    try await RedisNode.run(.on(ports)) { node in
+      try await until("all nodes are connected") { node.store.store.counters.usable == 3 }
+      let id = Samples.id()
+      _ = try await node.store.context.run {
+        try await node.store.store.forget(id, fence: .seconds(60))
+      }
+      try await until("each node is told") {
+        nodes.allSatisfy { $0.commands.contains { $0.first == "PUBLISH" && $0.last == id.text } }
+      }
+    }
+  }
+
   private static let refusals = [
     ("TRYAGAIN Multiple keys request during rehashing of slot", "is on its way to another node"),
     ("LOADING Redis is loading", "is reading its data from disk"),

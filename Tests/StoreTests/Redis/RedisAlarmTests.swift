@@ -11,11 +11,11 @@ struct RedisAlarmTests {
 
   @Test func `nothing is taken over until owners have repeated the writes that an outage held up`() {
     #expect(alarm.mayTakeOver(after: 0))
-    alarm.isBack(at: .now, callTime: 500)
+    alarm.noteReturn(at: .now, callTime: 500)
     #expect(!alarm.mayTakeOver(after: 0))
-    alarm.isBack(at: .now + -4900, callTime: 500)
+    alarm.noteReturn(at: .now + -4900, callTime: 500)
     #expect(!alarm.mayTakeOver(after: 0))
-    alarm.isBack(at: .now + -5000, callTime: 500)
+    alarm.noteReturn(at: .now + -5000, callTime: 500)
     #expect(alarm.mayTakeOver(after: 0))
   }
 

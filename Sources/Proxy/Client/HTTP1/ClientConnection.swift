@@ -368,6 +368,8 @@ extension ClientConnection {
   }
 
   func resetUnread() {
+    // A refusal of this turn may only wait for the batch.
+    writer?.flush()
     if hasUnread { cut() }
   }
 

@@ -64,7 +64,7 @@ final class RedisAlarm: Sendable {
   /// Redis was not reachable, and is again. Owners in other processes repeat the writes that it did not take.
   ///
   /// - Parameter callTime: The longest time of one call.
-  func isBack(at now: BootInstant, callTime: Milliseconds) {
+  func noteReturn(at now: BootInstant, callTime: Milliseconds) {
     writesMayComeUntil.store((now + Self.pauses + callTime).nanoseconds, ordering: .relaxed)
   }
 

@@ -247,7 +247,7 @@ extension RedisPipeline {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     let begunAt = BootInstant.now
     lastReplyAt = begunAt
-    if isBack { subscriber.alarm.isBack(at: begunAt, callTime: settings.timeout) }
+    if isBack { subscriber.alarm.noteReturn(at: begunAt, callTime: settings.timeout) }
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)

@@ -70,7 +70,7 @@ extension RedisStore {
     return reply
   }
 
-  /// Deletes a response that no record names any more. If that fails, it expires with its retention.
+  /// Deletes a response that no record names any more. If that fails, it expires soon after its retention.
   func erase(after reply: ScriptReply, of id: RecordID) {
     guard case .result(let result) = reply.ending, result.word == .erased, let place = result.text,
       place != "-"

@@ -149,6 +149,10 @@ struct RedisCompletion {
   /// the copies that Lua makes of the text.
   static let maxLengthInRecord = 4096
 
+  /// The time by which a response of its own key outlives its retention. It is written before its record, whose
+  /// retention begins with the completion, and read after it.
+  static let readingTime: Milliseconds = 60_000
+
   private let status: Int
   private let location: String?
   private let response: RedisResponse?
@@ -223,7 +227,7 @@ struct RedisCompletion {
       writer.argument(length: response.length)
       response.write(to: &writer)
       writer.literal("\r\n$2\r\nPX\r\n")
-      writer.timeToLive(retention)
+      writer.timeToLive(retention, Self.readingTime)
     }
   }
 }

@@ -30,7 +30,9 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   /// Compares in a time that does not depend on the position of the first difference.
   static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
-    return zip(left, right).reduce(0) { $0 | $1.0 ^ $1.1 } == 0
+    var differences: UInt8 = 0
+    for (own, other) in zip(left, right) { differences |= own ^ other }
+    return differences == 0
   }
 }
 

@@ -1,0 +1,42 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The token of the admin listener.
+struct AdminTokenTests {
+  /// Letters alone: each of them is a visible character with another bit, too.
+  private static let token = "aBcDeFgHxYzW"
+
+  /// The token in other letter cases and lengths, and with one letter changed.
+  private static var others: [String] {
+    let bytes = Array(token.utf8)
+    var others = [
+      token.lowercased(), token.uppercased(), String(token.dropLast()), token + "W", "a" + token,
+      String(token.reversed()), String(repeating: "~", count: bytes.count), "Bearer \(token)",
+    ]
+    for index in bytes.indices {
+      for other in [bytes[index] ^ 0x20, bytes[index] ^ 0x01, UInt8(ascii: "~")] {
+        var changed = bytes
+        changed[index] = other
+        others.append(String(decoding: changed, as: UTF8.self))
+      }
+    }
+    return others
+  }
+
+  @Test func `each byte of the token counts`() async throws {
+    let secrets = TemporaryDirectory()
+    try "\(Self.token)\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      func status(_ token: String) async throws -> Int {
+        try await rig.semel.admin.send("GET", "/v1/config", [("Authorization", "Bearer \(token)")]).status
+      }
+      let own = try await status(Self.token)
+      #expect(own == 200)
+      for other in Self.others {
+        #expect(try await status(other) == 401, "\(other)")
+      }
+    }
+    withExtendedLifetime(secrets) {}
+  }
+}

@@ -1,4 +1,5 @@
 import Hummingbird
+import HummingbirdCore
 import Idempotency
 import Logging
 import NIOCore
@@ -77,9 +78,13 @@ public struct AdminServer: Service {
     let room = ConnectionRoom(Self.maxConnections)
     let application = Application(
       router: router(),
-      server: .http1(
-        configuration: .init(
-          additionalChannelHandlers: [AbsoluteTarget.Installer(), ConnectionGuard.Installer(room)])),
+      server: HTTPServerBuilder { responder in
+        AcceptedConnections(
+          http1: HTTP1Channel(
+            responder: responder,
+            configuration: .init(
+              additionalChannelHandlers: [AbsoluteTarget.Installer(), ConnectionGuard.Installer(room)])))
+      },
       configuration: .init(address: .hostname(host, port: port), serverName: nil),
       onServerRunning: { [onListening] _ in onListening() }, logger: quiet)
     do {

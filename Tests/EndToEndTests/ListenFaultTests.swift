@@ -23,6 +23,26 @@ struct ListenFaultTests {
     return String(process.errors.split(separator: "\n").last ?? "")
   }
 
+  /// An orchestrator's probes meet the admin listener before the proxy listens.
+  @Test func `a start that fails while operators connect ends with its reason`() async throws {
+    let taken = OrdersBackend()
+    try await taken.start()
+    let (busy, admin) = ("127.0.0.1:\(taken.port)", FreePort.find())
+    let probes = Task {
+      while !Task.isCancelled {
+        guard let probe = try? await RawClient(port: admin) else { continue }
+        try? await probe.close()
+      }
+    }
+    for _ in 0..<20 {
+      let reason = try await fault([busy], admin: "127.0.0.1:\(admin)")
+      #expect(reason.hasPrefix("semel: cannot listen on \(busy)"), "\(reason)")
+    }
+    probes.cancel()
+    await probes.value
+    try await taken.stop()
+  }
+
   private static func inUse(_ address: String, _ advice: String) -> String {
     "semel: cannot listen on \(address): Address already in use; \(advice)"
   }

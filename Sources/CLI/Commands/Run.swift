@@ -1,4 +1,5 @@
 import ArgumentParser
+import CSwiftRuntime
 import Settings
 
 /// `semel run FILE`: runs the proxy.
@@ -25,6 +26,11 @@ struct Run: AsyncParsableCommand {
 
   func run() async throws {
     guard let path = file ?? config else { preconditionFailure("Run: not validated") }
+    #if !DEBUG
+      // Semel's own modules are compiled so (Package.swift). NIO and Crypto would look up each access to a class'
+      // property at run time: 32 in a replay, a thirtieth of its instructions.
+      semel_disableExclusivityChecking()
+    #endif
     let file = try ConfigurationFile.load(path)
     try await Assembly(settings: file.settings, file: file).run()
   }

@@ -5,8 +5,8 @@ import NIOCore
 
 /// The records interface of the admin listener.
 extension AdminServer {
-  /// The maximum size of a request body, in bytes. A resolution contains the body of a response.
-  private static let maxBytes = 8 << 20
+  /// The maximum size of a request body, in MiB. A resolution contains the body of a response.
+  private static let maxMebibytes = 8
 
   func addRecords(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
     router.get("/v1/records") { request, _ in
@@ -57,8 +57,7 @@ extension AdminServer {
   }
 
   private static func decode<Document: OperatorDocument>(_ request: Request) async throws -> Document {
-    let body = try await request.body.collect(upTo: maxBytes)
-    let text = Array(body.readableBytesView)
+    let text = try await content(of: request)
     // Foundation reads other encodings of Unicode, too; the check for repeated members does not.
     guard String(validating: text, as: UTF8.self) != nil, !text.contains(0) else {
       throw AdminError(.badRequest, "the body must be JSON in UTF-8 (RFC 8259, section 8.1)")
@@ -73,6 +72,18 @@ extension AdminServer {
       throw AdminError(.badRequest, "\(repeated.path) is given twice: give it once")
     }
     return document
+  }
+
+  private static func content(of request: Request) async throws -> [UInt8] {
+    do {
+      return Array(try await request.body.collect(upTo: maxMebibytes << 20).readableBytesView)
+    } catch is NIOTooManyBytesError {
+      // Base64 makes four characters of three bytes.
+      throw AdminError(
+        .contentTooLarge,
+        "the request is larger than \(maxMebibytes) MiB, which leaves room for bodies of \(maxMebibytes * 3 / 4) MiB "
+          + "in it: state a shorter body")
+    }
   }
 
   /// The text for a decoding error, which names the member at fault but never contains its value.

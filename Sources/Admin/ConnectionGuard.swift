@@ -141,7 +141,11 @@ final class ConnectionGuard: ChannelDuplexHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .head: carryOut(progress.readHead(), context)
+    case .head(var head):
+      carryOut(progress.readHead(), context)
+      // The layers above go by this one value of the field, whatever the version of HTTP.
+      if !head.isKeepAlive { head.headers.replaceOrAdd(name: "Connection", value: "close") }
+      return context.fireChannelRead(wrapInboundOut(.head(head)))
     case .body: break
     case .end: carryOut(progress.readEnd(), context)
     }

@@ -64,6 +64,28 @@ struct AdminConnectionTests {
     }
   }
 
+  @Test(arguments: [
+    "GET /livez HTTP/1.0\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: Close\r\n\r\n",
+  ])
+  func `a connection that its client does not keep ends with the response`(request: String) async throws {
+    try await Rig.run { rig in
+      let client = try await RawClient(port: rig.semel.ports.admin)
+      try await client.send(request)
+      let text = String(decoding: try await client.closedByPeer(within: .seconds(8)), as: UTF8.self)
+      #expect(text.contains(" 200 ") && text.hasSuffix("ok\n"), "\(text)")
+    }
+  }
+
+  @Test func `a client of HTTP 1_0 may keep its connection`() async throws {
+    try await Rig.run { rig in
+      let client = try await RawClient(port: rig.semel.ports.admin)
+      for _ in 0..<2 {
+        try await client.send("GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        #expect(try await client.response(to: "GET").status == 200)
+      }
+    }
+  }
+
   @Test func `the time of a response is not counted`() async throws {
     try await Rig.run { rig in
       let client = try await RawClient(port: rig.semel.ports.admin)

@@ -91,6 +91,19 @@ struct ExplainTests {
     #expect(try await explain(mutation, text, ends: .code(1)).contains("400 key_missing"))
   }
 
+  @Test func `a body too large to be read for its operation is refused as the proxy does`() async throws {
+    let members = "match: {path: /graphql, graphql: mutation}, max_request_body: 1KiB"
+    let filler = String(repeating: "x", count: 1100)
+    let request = ["POST", "/graphql", "-d", #"{"query":"{a}","x":"\#(filler)"}"#] + Self.json
+    for more in [[], Self.keyed] {
+      let refused = try await explain(request + more, Self.route(members), ends: .code(1))
+      #expect(refused.contains("refused      413 request_too_large: "), "\(refused)")
+    }
+    // A shadowed route refuses nothing.
+    let passed = try await explain(request, Self.route(members + ", shadow: true"))
+    #expect(passed.contains("\nshadow       forwarded as an unprotected request"), "\(passed)")
+  }
+
   @Test func `a shadowed route is explained as what it would do`() async throws {
     let text = Self.route("match: {path: /watched}, shadow: true")
     let unkeyed = try await explain(["POST", "/watched"], text)

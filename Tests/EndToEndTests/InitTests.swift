@@ -40,6 +40,23 @@ struct InitTests {
     #expect(try #require(mode) & 0o044 != 0 || isPrivate)
   }
 
+  @Test(arguments: ["a b'c.yaml", "-x.yaml", "$HOME.yaml", "plain.yaml"])
+  func `the next commands run as they are printed`(name: String) async throws {
+    let directory = TemporaryDirectory()
+    func run(_ command: String) async throws -> ManagedProcess {
+      let process = try ManagedProcess(
+        ["sh", "-c", #"cd "$1" && "$0" \#(command)"#, SemelProcess.binary, directory.path, name])
+      #expect(try await process.exit() == .code(0), "\(command): \(process.output)\(process.errors)")
+      return process
+    }
+    let made = try await run(#"init -- "$2""#)
+    let commands = made.output.split(separator: "\n").filter {
+      $0.hasPrefix("  semel check ") || $0.hasPrefix("  semel explain ")
+    }
+    #expect(commands.count == 2, "\(made.output)")
+    for command in commands { _ = try await run(String(command.dropFirst("  semel ".count))) }
+  }
+
   @Test func `a file that exists is left as it is`() async throws {
     let directory = TemporaryDirectory()
     let file = directory.file("semel.yaml")

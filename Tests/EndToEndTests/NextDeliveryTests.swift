@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -86,6 +87,36 @@ struct NextDeliveryTests {
       expectRefused(try await rig.order("a", path: "/brief"), 409, "key_expired", retryable: false)
       expectRefused(
         try await rig.order("a", body: "{}", path: "/brief"), 409, "payload_mismatch", retryable: false)
+    }
+  }
+
+  @Test func `an item of a batch tells what its next delivery gets`() async throws {
+    let batch = "{items: /orders, key: /id, results: /results}"
+    let (kept, lost) = ("gets the recorded response, ", "gets 409 response_not_kept until 20")
+    try await Rig.run(Configuration(route: ["batch": batch])) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      let directory = TemporaryDirectory()
+      for (key, status, content, text) in [
+        ("a", 200, "done", lost), ("b", 204, "", lost), ("c", 201, #"{"ok":true}"#, kept + "201, until 20"),
+        ("d", 422, "no", kept + "422, until 20"),
+      ] {
+        let body = #"{"orders":[{"id":"\#(key)"}]}"#
+        #expect(try await rig.order(nil, body: body).status == 502)
+        try content.write(toFile: directory.file("body"), atomically: true, encoding: .utf8)
+        let applied = ["resolve", "--applied", "--status", "\(status)", "--body", directory.file("body")]
+        for command in [applied, ["show"]] {
+          let shown = try await rig.key(command + Rig.selection(key)).output
+          #expect(shown.contains(text), "\(shown)")
+          #expect(shown.contains("in a batch all of whose items have it") == (status == 422), "\(shown)")
+        }
+        let next = try await rig.order(nil, body: body)
+        if text == lost {
+          expectRefused(next, 409, "response_not_kept", retryable: false)
+        } else {
+          #expect(next.status == status, "\(next.text)")
+        }
+      }
+      #expect(rig.backend.requests.count == 4)
     }
   }
 

@@ -51,7 +51,6 @@ struct StatedDeliveryTests {
     try await Rig.run(Configuration(firstRoutes: Self.routes)) { rig in
       let item = ["--path", "/v1/items/b", "--method"]
       for (more, text) in [
-        (["put"], "is refused (bad_request): Send the method in capitals"),
         (["PUT", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"], "is refused (not_implemented)"),
         (["PUT", "-H", "Content-Type: application/grpc+proto"], "is refused (not_implemented)"),
         (["PUT", "-H", "Connection: X-Part", "-H", "X-Part: 1"], "is refused (bad_request): Do not name"),

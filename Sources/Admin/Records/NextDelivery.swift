@@ -25,7 +25,7 @@ extension Standing {
     case .inFlight(_, let attempt): Self.duringRun(attempt, policy)
     case .unknown(let age, let attempt): Self.afterLoss(age, attempt, policy)
     case .released(let attempt): "runs as attempt \(attempt + 1)"
-    case .completed(let record): Self.afterEnd(record)
+    case .completed(let record): Self.afterEnd(record, policy)
     case .expired: "gets 409 key_expired: the time for which its outcome was kept is over"
     }
   }
@@ -56,12 +56,27 @@ extension Standing {
     }
   }
 
-  private static func afterEnd(_ record: CompletedRecord) -> String {
+  private static func afterEnd(_ record: CompletedRecord, _ policy: RoutePolicy?) -> String {
     let until = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
+    if policy?.batch != nil, let text = afterEnd(ofItem: record, until) { return text }
     if case .statusOnly(let status, _) = record.outcome {
       return "gets 409 response_not_kept until \(until): the response, of status \(status), could not be kept"
     }
     return "gets the recorded response, \(record.outcome.status), until \(until)"
+  }
+
+  /// The outcome of a delivery in a batch; `nil` where it is that of any other delivery.
+  private static func afterEnd(ofItem record: CompletedRecord, _ until: String) -> String? {
+    guard case .whole(let response) = record.outcome else { return nil }
+    if case .refused = BatchElement(record) {
+      return
+        "gets 409 response_not_kept until \(until): the body of the recorded response, \(response.status), is no "
+        + "JSON value, and so no item's result"
+    }
+    guard !(200..<300 ~= response.status) else { return nil }
+    return
+      "gets the recorded response, \(response.status), until \(until), in a batch all of whose items have it, and "
+      + "409 response_not_kept in any other"
   }
 
   private static func seconds(_ span: Milliseconds) -> String {

@@ -27,6 +27,19 @@ struct RecordQuery: OperatorDocument {
     guard let callerPolicy = policy.caller else {
       throw AdminError(.badRequest, "route \(route) keeps no records: its idempotency is off")
     }
+    let method = try checkedMethod(policy)
+    let (caller, key) = (try caller(callerPolicy), try policy.statedKey(self.key.texts))
+    let host = try requestHost(policy)
+    let id = RecordID.make(
+      caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
+      place: try place(policy, method), key: key, under: identityKey)
+    return RecordIdentity(
+      id: policy.shadow ? id.shadowed : id, policy: policy, host: host, method: method, key: key,
+      caller: caller)
+  }
+
+  /// The method of the record's requests, as the proxy takes it.
+  private func checkedMethod(_ policy: RoutePolicy) throws(AdminError) -> String {
     guard let method = method ?? (policy.match.methods.count == 1 ? policy.match.methods.first : nil) else {
       throw AdminError(.badRequest, "route \(route) takes several methods: give method")
     }
@@ -36,14 +49,17 @@ struct RecordQuery: OperatorDocument {
       throw AdminError(
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
-    let (caller, key) = (try caller(callerPolicy), try policy.statedKey(self.key.texts))
-    let host = try requestHost(policy)
-    let id = RecordID.make(
-      caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
-      place: try place(policy, method), key: key, under: identityKey)
-    return RecordIdentity(
-      id: policy.shadow ? id.shadowed : id, policy: policy, host: host, method: method, key: key,
-      caller: caller)
+    // As `RouteTable.choice` refuses it: no enforced route keeps a record under such a method.
+    let capitals = method.uppercased()
+    guard
+      capitals == method || policy.shadow || !Array(capitals.utf8).withUnsafeBytes(policy.methods.contains)
+    else {
+      throw AdminError(
+        .badRequest,
+        "a delivery with the method \(method) is refused (bad_request): \(Problem.badRequest(.methodCase).detail)"
+      )
+    }
+    return method
   }
 
   private func requestHost(_ policy: RoutePolicy) throws(AdminError) -> RequestHost? {

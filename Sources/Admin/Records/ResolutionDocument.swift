@@ -109,12 +109,14 @@ struct ResolutionDocument: OperatorDocument {
   /// The fields that each replay generates anew: the framing, the date, Semel's own and those of one connection.
   private static let generated = FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop)
 
+  /// The lines of the fields that are stated, but for those that no record keeps. A store would leave these out when it
+  /// is read, and the copy in this process's cache would differ from the record.
   private func fields() throws(AdminError) -> ByteBuffer {
     var out = ByteBuffer()
     for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
       try Self.line(name, value).copyFields(into: &out)
     }
-    return out
+    return out.fieldLines(without: .momentary)
   }
 
   /// A head with one field of a response.

@@ -66,12 +66,8 @@ struct Explanation {
   ) async throws(Problem) {
     let table = RouteTable(settings.routes)
     let name = host?.name ?? ByteBuffer()
-    var operation = GraphQLOperation.unread
-    var choice = try table.choice(for: head, host: name, path: target.path)
-    if choice.isUndecided {
-      operation = GraphQLOperation(of: body, head: head, query: target.query)
-      choice = try table.choice(for: head, host: name, path: target.path, operation: operation)
-    }
+    let choice = try table.choice(for: head, host: name, target: target, body: body)
+    let operation = GraphQLOperation(of: body, head: head, query: target.query)
     explainRoutes(head, choice, host: name, path: target.path, operation)
     guard let route = choice.route, route.policy.isProtected else {
       return try explainUnprotected(head, choice.route, table)

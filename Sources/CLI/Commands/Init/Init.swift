@@ -53,13 +53,19 @@ struct Init: ParsableCommand {
         "semel: \(file) has the store's login in its url, and only you can read it; username and password_file keep it out"
       )
     }
+    printNextCommands()
+  }
+
+  private func printNextCommands() {
+    // A name that begins with a hyphen would be taken for an option.
+    let word = Self.shellWord(file.hasPrefix("-") ? "./" + file : file)
     print(
       """
       \(file) is written. Next:
 
-        semel check \(file)
-        semel explain \(file) POST \(samplePath) -H 'Authorization: Bearer alice' -H 'Idempotency-Key: order-1'
-        semel run \(file)
+        semel check \(word)
+        semel explain \(word) POST \(Self.shellWord(samplePath)) \(sampleFields)
+        semel run \(word)
       """)
   }
 
@@ -78,6 +84,16 @@ struct Init: ParsableCommand {
     unlink(file)
     return EIO
   }
+
+  /// A text as one word of a shell, with quotes where it needs them.
+  private static func shellWord(_ text: String) -> String {
+    let isPlain = text.allSatisfy { character in
+      character.isASCII && (character.isLetter || character.isNumber || "/._-:@%+,".contains(character))
+    }
+    return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+  }
+
+  private var sampleFields: String { "-H 'Authorization: Bearer alice' -H 'Idempotency-Key: order-1'" }
 
   /// A path that the route takes.
   private var samplePath: String {

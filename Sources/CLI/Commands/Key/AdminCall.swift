@@ -31,11 +31,36 @@ struct AdminCall: ParsableArguments {
     ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Sends a request and returns the response's JSON. Prints the reason and ends the command if the listener refuses.
-  func send(_ method: String, _ path: String, _ body: some Encodable) throws -> Data {
-    try send(method, path, body: Array(try JSONEncoder().encode(body)))
+  /// Sends a request about one record, and returns the record's document as it came. Prints the reason and ends the
+  /// command if the listener refuses, or responds with anything but such a document.
+  ///
+  /// - Parameters:
+  ///   - body: The JSON of the request.
+  ///   - id: The record's id; `nil` if the response is what states it.
+  func record(_ method: String, _ path: String, body: [UInt8]? = nil, id: String? = nil) throws -> Data {
+    let document = try send(method, path, body: body)
+    guard Self.isRecord(document, id) else { throw otherListener }
+    return document
   }
 
+  /// Whether a text is the document of a record, and of the one with this id if there is one.
+  static func isRecord(_ json: Data, _ id: String?) -> Bool {
+    struct Record: Decodable {
+      let id: String
+      let state: String
+    }
+    guard let record = try? JSONDecoder().decode(Record.self, from: json), !record.state.isEmpty,
+      let found = RecordID(text: record.id)
+    else { return false }
+    return id.map { RecordID(text: $0) == found } ?? true
+  }
+
+  /// The JSON of a request.
+  static func json(of document: some Encodable) throws -> [UInt8] {
+    Array(try JSONEncoder().encode(document))
+  }
+
+  /// Sends a request and returns the response's body. Prints the reason and ends the command if the listener refuses.
   func send(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Data {
     let response = try exchange(method, path, body: body)
     guard 200..<300 ~= response.status else {

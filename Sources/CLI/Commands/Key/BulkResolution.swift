@@ -81,13 +81,15 @@ struct BulkResolution {
     let response: HTTPCall.Response
     do {
       response = try call.exchange(
-        "POST", "/v1/records/\(RecordSelection.escaped(record.id))/resolve",
-        body: Array(try JSONEncoder().encode(statement)))
+        "POST", RecordSelection.place(of: record.id) + "/resolve", body: try AdminCall.json(of: statement))
     } catch is ExitCode {
       StandardError.print("semel: \(record.id) may not be resolved")
       return .failed
     }
-    if 200..<300 ~= response.status { return .resolved }
+    if 200..<300 ~= response.status {
+      guard AdminCall.isRecord(Data(response.body), record.id) else { throw call.otherListener }
+      return .resolved
+    }
     guard let change = Self.change(of: record, by: response) else {
       call.printRefusal(response)
       StandardError.print("semel: \(record.id) may not be resolved")

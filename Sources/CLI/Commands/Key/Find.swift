@@ -37,8 +37,8 @@ extension Key {
       }
     }
 
-    /// The number of records from which the search goes no further.
-    private static let maxRecords = 1000
+    /// The number of records from which the search goes no further: as many as this process can hold with ease.
+    private static let maxRecords = 100_000
 
     private struct Search: Encodable {
       var key: RecordSelection.Texts?
@@ -78,11 +78,13 @@ extension Key {
 
     func run() throws {
       let parts = try search()
+      let isWhole = parts.last?.part.next == nil
+      if !isWhole { remarkEnd() }
       if json { return try printJSON(parts.map(\.text)) }
       var records: [String: RecordList.Record] = [:]
       for record in parts.flatMap(\.part.records) { records[record.id] = record }
       let sorted = records.values.sorted { ($1.firstSeen ?? "", $0.id) < ($0.firstSeen ?? "", $1.id) }
-      show(sorted, parts[0].part, isWhole: parts.last?.part.next == nil)
+      show(sorted, parts[0].part, isWhole: isWhole)
     }
 
     /// Prints all parts as one document, each record once.
@@ -109,11 +111,22 @@ extension Key {
         let callers = Set(records.compactMap(\.callerDigest)).count
         print("\(Self.count(records.count, "record")) of \(Self.count(callers, "caller"))")
       }
-      let place = isWhole ? "the whole store" : "a part of the store: give --route or --caller-digest, too"
+      let place = isWhole ? "the whole store" : "a part of the store"
       let since = first.searchedSince.map { " since \($0)" } ?? ""
       print(
         "searched: \(place), and the latest \(Self.count(first.searchedEvents, "event")) of node \(first.node)\(since)"
       )
+    }
+
+    /// Prints on standard error that the search has ended early, and what narrows it.
+    private func remarkEnd() {
+      var narrower: [String] = []
+      if key.isEmpty, keyDigest == nil { narrower.append("--key") }
+      if callerDigest == nil { narrower.append("--caller-digest") }
+      if route == nil { narrower.append("--route") }
+      let remedy = narrower.isEmpty ? "" : ": give \(narrower.joined(separator: " or ")), too"
+      StandardError.print(
+        "semel: the search has ended at \(Self.maxRecords) records, before the end of the store\(remedy)")
     }
 
     private static func table(_ records: [RecordList.Record]) -> String {

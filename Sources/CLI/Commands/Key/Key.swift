@@ -26,6 +26,9 @@ struct Key: ParsableCommand {
 
     func validate() throws { try record.requireOne() }
 
-    func run() throws { AdminCall.showChange(try call.send("DELETE", try record.place(by: call))) }
+    func run() throws {
+      let id = try record.recordID(by: call)
+      AdminCall.showChange(try call.record("DELETE", RecordSelection.place(of: id), id: id))
+    }
   }
 }

@@ -52,8 +52,8 @@ enum RecordList {
     let attempt: Int?
     let status: Int?
     let firstSeen: String?
-    let ageSeconds: Double?
-    let unknownForSeconds: Double?
+    var ageSeconds: Double?
+    var unknownForSeconds: Double?
     let route: String?
     let keyDigest: String?
     let callerDigest: String?
@@ -70,9 +70,10 @@ enum RecordList {
     let next: String?
   }
 
-  /// All records of a state, or of each state, the oldest first. A record may be on two pages.
+  /// All records of a state, or of each state, the oldest first, and all ages those at the end of the walk. A record may
+  /// be on two pages.
   static func all(state: String?, by call: AdminCall) throws -> [Record] {
-    var records: [String: Record] = [:]
+    var records: [String: (record: Record, readAt: ContinuousClock.Instant)] = [:]
     var next: String?
     repeat {
       var query = state.map { ["state=\($0)"] } ?? []
@@ -80,11 +81,14 @@ enum RecordList {
       let json = try call.send(
         "GET", "/v1/records" + (query.isEmpty ? "" : "?") + query.joined(separator: "&"))
       let page = try call.read(Page.self, from: json, by: decoder)
-      for record in page.records { records[record.id] = record }
+      let readAt = ContinuousClock.now
+      for record in page.records { records[record.id] = (record: record, readAt: readAt) }
       next = page.next
     } while next != nil
-    return records.values.sorted {
-      ($1.ageSeconds ?? .infinity, $0.id) < ($0.ageSeconds ?? .infinity, $1.id)
+    let end = ContinuousClock.now
+    // By the time and not by the age, which each page states as of its own time.
+    return records.values.map { $0.record.older(by: end - $0.readAt) }.sorted {
+      ($0.firstSeen ?? "", $0.id) < ($1.firstSeen ?? "", $1.id)
     }
   }
 
@@ -125,6 +129,16 @@ enum RecordList {
 }
 
 extension RecordList.Record {
+  /// The record as it stands some time later, if nothing happens to it.
+  fileprivate func older(by span: Duration) -> Self {
+    let passed: Double = span / Duration.seconds(1)
+    let later = { (seconds: Double) -> Double in ((seconds + passed) * 1000).rounded() / 1000 }
+    var record = self
+    record.ageSeconds = ageSeconds.map(later)
+    record.unknownForSeconds = unknownForSeconds.map(later)
+    return record
+  }
+
   /// Route, key, caller and node for a table.
   var origin: [String] {
     // A record with a node may still have been made without digests.

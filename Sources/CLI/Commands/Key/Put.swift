@@ -71,7 +71,8 @@ extension Key {
           query: query, headers: OutcomeStatement.members(of: requestHeader),
           body_base64: try content().base64EncodedString()),
         resolution: try outcome.applied(route: record.route))
-      AdminCall.showChange(try call.send("POST", "/v1/records/put", statement))
+      AdminCall.showChange(
+        try call.record("POST", "/v1/records/put", body: try AdminCall.json(of: statement)))
       record.remarkMissingHost()
     }
 

@@ -100,8 +100,8 @@ struct RecordSelection: ParsableArguments {
 
   /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
-    if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
-    let document = try call.send("POST", "/v1/records/find", query)
+    if let id { return try call.record("GET", Self.place(of: id), id: id) }
+    let document = try call.record("POST", "/v1/records/find", body: try AdminCall.json(of: query))
     struct Found: Decodable { let state: String }
     if try call.read(Found.self, from: document).state == "absent" { remarkMissingHost() }
     return document
@@ -115,15 +115,15 @@ struct RecordSelection: ParsableArguments {
     )
   }
 
-  /// Returns the path of the record on the admin listener.
-  func place(by call: AdminCall) throws -> String {
+  /// Returns the record's id.
+  func recordID(by call: AdminCall) throws -> String {
     struct Found: Decodable { let id: String }
-    let id = try id ?? call.read(Found.self, from: find(by: call)).id
-    return "/v1/records/\(Self.escaped(id))"
+    return try id ?? call.read(Found.self, from: find(by: call)).id
   }
 
-  static func escaped(_ id: String) -> String {
-    id.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-_")))
-      ?? id
+  /// The path of a record on the admin listener.
+  static func place(of id: String) -> String {
+    let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-_"))
+    return "/v1/records/" + (id.addingPercentEncoding(withAllowedCharacters: allowed) ?? id)
   }
 }

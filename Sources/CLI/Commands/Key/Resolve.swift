@@ -64,13 +64,30 @@ extension Key {
       guard TimeText.seconds(olderThan) != nil else {
         throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")
       }
+      try requireMany()
+    }
+
+    /// Refuses a statement that cannot be about many records.
+    private func requireMany() throws {
       guard attempt == nil else {
         throw ValidationError("--attempt goes with one record; --older-than takes each one's as it is listed")
       }
-      guard notApplied, !amend, record.isRouteAlone || record.isEmpty,
-        allRoutes == (record.route == nil)
-      else {
-        throw ValidationError("--older-than goes with --not-applied, and with --route or --all-routes")
+      guard notApplied else {
+        throw ValidationError("--applied goes with one record; --older-than goes with --not-applied")
+      }
+      guard !amend else {
+        throw ValidationError("--amend goes with one record; --older-than takes unknown outcomes alone")
+      }
+      guard record.isRouteAlone || record.isEmpty else {
+        throw ValidationError(
+          "--older-than takes all records of a route: leave out --id, --key, --caller, --path, --method and --host"
+        )
+      }
+      guard !allRoutes || record.route == nil else {
+        throw ValidationError("--route and --all-routes are both given: give one of the two")
+      }
+      guard allRoutes || record.route != nil else {
+        throw ValidationError("--older-than goes with --route, or with --all-routes")
       }
     }
 
@@ -83,8 +100,11 @@ extension Key {
         ? try outcome.applied(route: record.route) : OutcomeStatement.Resolution(outcome: "not_applied")
       if amend { resolution.amend = true }
       resolution.attempt = attempt
-      let place = try record.place(by: call)
-      AdminCall.showChange(try call.send("POST", place + "/resolve", resolution))
+      let id = try record.recordID(by: call)
+      AdminCall.showChange(
+        try call.record(
+          "POST", RecordSelection.place(of: id) + "/resolve", body: try AdminCall.json(of: resolution), id: id
+        ))
     }
   }
 }

@@ -28,6 +28,25 @@ struct DamagedRecordTests {
     }
   }
 
+  @Test(arguments: ["9223372036854775807", "9007199254740993", "99999999999999999999999"])
+  func `a record whose attempt is damaged is unreadable, and its key runs again once it is forgotten`(
+    attempt: String
+  ) async throws {
+    try await Rig.run(Configuration(store: .redis, storeMembers: ["local_cache": "0B"])) { rig in
+      expectExecuted(try await rig.order("a"))
+      let redis = try #require(rig.redis)
+      let id = try #require(rig.backend.requests[0].requestID)
+      let key = try Self.key(of: id, in: redis)
+      var words = try #require(try redis.command(["GET", key])).split(separator: " ", maxSplits: 4)
+      words[3] = Substring(attempt)
+      try redis.command(["SET", key, words.joined(separator: " ")])
+      expectRefused(try await rig.order("a"), 503, "store_unreadable", retryable: true)
+      try await rig.key(["forget", "--id=\(id)"])
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
   /// Runs an order, and puts something else into the place of its recorded response.
   private static func executeAndDamage(_ order: String, _ damage: String, _ rig: Rig) async throws {
     expectExecuted(try await rig.order(order))

@@ -9,10 +9,7 @@ import Synchronization
 /// (`Worker.repeatInBackground`), in this process or in another one, so that once the store works again it is a race
 /// between that write and a claim. Safe to use from any thread.
 public final class TakeOverGuard: Sendable {
-  /// The longest pause of an owner between two tries (`Worker.storePauses`), and time for delays.
-  private static var pause: Milliseconds { 2500 }
-
-  /// The time after the store's last failure in which nothing is taken over: an owner's pause, and a call.
+  /// The time after the store's last failure in which nothing is taken over.
   private let hold: Milliseconds
   private let unstored = Mutex<[RecordID: Int]>([:])
   /// The number of records in `unstored`, so that a claim needs no lock.
@@ -21,7 +18,7 @@ public final class TakeOverGuard: Sendable {
   private let failedAt = Atomic<Int64>(.min)
 
   /// - Parameter callTime: The longest time of one call of the store.
-  public init(callTime: Milliseconds = 500) { hold = Self.pause + callTime }
+  public init(callTime: Milliseconds = 500) { hold = WritePace.span(callTime: callTime) }
 
   /// A run has ended whose outcome the store has not taken. `leave` must follow.
   func enter(_ id: RecordID) {

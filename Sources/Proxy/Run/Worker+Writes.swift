@@ -143,9 +143,9 @@ extension Worker {
   }
 
   /// The bounds of the pauses between two tries to reach the store, in milliseconds.
-  static var storePauses: Backoff { Backoff(first: 50, max: 2000) }
+  static var storePauses: Backoff { Backoff(first: 50, max: WritePace.maxPause.count) }
 
-  /// Repeats a command with growing pauses, up to two seconds and with full jitter, until the store replies; no longer
+  /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies; no longer
   /// than `Fence.storing`, since a fence must outlast it.
   ///
   /// - Returns: The reply; `nil` if there was none, or the record cannot be read.

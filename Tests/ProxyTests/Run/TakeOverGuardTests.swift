@@ -42,13 +42,13 @@ struct TakeOverGuardTests {
   @Test func `nothing is taken over until owners have repeated what a failed store did not take`() {
     let held = TakeOverGuard()
     held.storeFailed(at: Self.now)
-    #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 2999))
-    #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3000))
-    #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3000))
+    #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3499))
+    #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3500))
+    #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3500))
     let slow = TakeOverGuard(callTime: 10_000)
     slow.storeFailed(at: Self.now)
-    #expect(!Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 12_499))
-    #expect(Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 12_500))
+    #expect(!Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 22_499))
+    #expect(Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 22_500))
   }
 
   @Test func `only the commands of owners tell that a write may have been refused`() async {

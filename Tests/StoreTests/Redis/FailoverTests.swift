@@ -139,7 +139,10 @@ struct FailoverTests {
     let clock = try await SteppedClock()
     try clock.set(ahead: 60)
     let servers = try await Succession(heirClock: clock)
-    try await RedisNode.run(servers.settings(grace: 100)) { node in
+    var settings = servers.settings(grace: 100)
+    // Nothing is taken over for some seconds and two calls after the connection is back.
+    settings.timeout = .seconds(4)
+    try await RedisNode.run(settings) { node in
       let owner = RedisNode(node.settings)
       // By the new server's clock it has lapsed, and its owner does not renew it.
       let live = try await owner.store.granted(Samples.request().changed(lease: .seconds(50)))

@@ -13,9 +13,9 @@ struct RedisAlarmTests {
     #expect(alarm.mayTakeOver(after: 0))
     alarm.noteReturn(at: .now, callTime: 500)
     #expect(!alarm.mayTakeOver(after: 0))
-    alarm.noteReturn(at: .now + -4900, callTime: 500)
+    alarm.noteReturn(at: .now + -7400, callTime: 500)
     #expect(!alarm.mayTakeOver(after: 0))
-    alarm.noteReturn(at: .now + -5000, callTime: 500)
+    alarm.noteReturn(at: .now + -7500, callTime: 500)
     #expect(alarm.mayTakeOver(after: 0))
   }
 

@@ -67,6 +67,25 @@ struct RedisClockTests {
     }
   }
 
+  @Test func `cached outcomes are dropped when the clock is set`() async throws {
+    let clock = try await SteppedClock()
+    let server = try await RedisServer(clock: clock)
+    try await RedisNode.run(.on(server)) { node in
+      let drops = Mutex(0)
+      node.subscriber.observe { event in
+        if event == .down { drops.withLock { $0 += 1 } }
+      }
+      try await until("the subscription stands") { node.subscriber.counters.usable > 0 }
+      try await node.store.ping()
+      #expect(drops.withLock { $0 } == 0)
+      try clock.set(ahead: 60)
+      try await until("a reply shows the new time") {
+        try await node.store.ping()
+        return drops.withLock { $0 } > 0
+      }
+    }
+  }
+
   @Test(arguments: [60, -60] as [Int64])
   func `no live lease lapses because the clock was set, and none lasts longer`(_ seconds: Int64) async throws
   {
@@ -80,7 +99,7 @@ struct RedisClockTests {
       sibling.subscriber.observeAlarms {
         sibling.store.context.task { _ = try? await sibling.store.store.renew(live) }
       }
-      try await until("the subscription stands") { sibling.subscriber.counters.isReachable }
+      try await until("the subscription stands") { sibling.subscriber.counters.usable > 0 }
       try clock.set(ahead: seconds)
       let request = Samples.again(live, takeOver: .afterSettle(0))
       try await until("the owner has renewed by the new time") {

@@ -38,6 +38,9 @@ final class RedisRecord: Sendable {
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
+  /// The maximum number of digits of an attempt. Lua writes longer numbers in another form, and one that is longer is
+  /// damaged: a thousand generations of attempts take 12.
+  static let maxAttemptDigits = 13
   /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and
   /// clocks later than 2001, in milliseconds.
   private static let minInstant: Int64 = 1_000_000_000_000
@@ -50,7 +53,7 @@ final class RedisRecord: Sendable {
   init?(_ bytes: UnsafeRawBufferPointer, isAttributed: Bool = false) {
     var cursor = Cursor(bytes)
     guard cursor.next()?.elementsEqual("1".utf8) == true, let owner = cursor.next().flatMap(Self.token),
-      let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
+      let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(Self.maxAttemptDigits),
       let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
       let unknownRetention = cursor.number(), let remember = cursor.number(),
       let flags = cursor.next().flatMap(Flags.init),
@@ -206,8 +209,8 @@ final class RedisRecord: Sendable {
       return UnsafeRawBufferPointer(rebasing: bytes[start..<position - 1])
     }
 
-    mutating func number() -> Int64? {
-      guard let word = next(), !word.isEmpty, word.count <= 18 else { return nil }
+    mutating func number(_ maxDigits: Int = 18) -> Int64? {
+      guard let word = next(), !word.isEmpty, word.count <= maxDigits else { return nil }
       var number: Int64 = 0
       for byte in word {
         guard byte &- 0x30 < 10 else { return nil }

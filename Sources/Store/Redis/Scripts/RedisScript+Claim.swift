@@ -35,7 +35,7 @@ extension RedisScript {
     end
     local owner, state, attempt, first, since, span, unknown, remember, flags, print = string.match(r,
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+ %S+)')
-    if not owner then return {now, 'unreadable', r} end
+    if not owner or #attempt > \(RedisRecord.maxAttemptDigits) then return {now, 'unreadable', r} end
     local fence, live = 0, ARGV[5]
     if state == 'forgotten' then
       fence = since + span

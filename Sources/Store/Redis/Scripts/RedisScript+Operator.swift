@@ -33,6 +33,7 @@ extension RedisScript {
     local owner, state, attempt, since, span, flags = string.match(type(r) == 'string' and r or '',
       '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) %d+ %d+ (%S+)')
     local fence = tonumber(ARGV[2])
+    if attempt and #attempt > \(RedisRecord.maxAttemptDigits) then attempt = 0 end
     local fenced = state == 'forgotten'
     local last = fenced and string.match(r, '(%x+) %S+$') or owner or '-'
     local place = not flags and 'r' or string.find(flags, 'k', 1, true) and 'r'

@@ -24,9 +24,8 @@ final class RedisAlarm: Sendable {
   /// The nanoseconds of the time until which writes that an outage has held up may come; 0 for none.
   private let writesMayComeUntil = Atomic<Int64>(0)
 
-  /// The longest pauses of another process before it connects again (`RedisBackoff`) and before an owner repeats its
-  /// write, each two seconds, and time for delays.
-  private static let pauses: Milliseconds = 4500
+  /// The longest time until another process is connected again: an attempt that began before Redis was back, a pause.
+  private static let reconnection = RedisLink.attemptSpan + RedisBackoff.maxPause
 
   /// The time when the leases were last renewed for such an event; `nil` before that.
   private var changedAt: BootInstant? {
@@ -65,7 +64,8 @@ final class RedisAlarm: Sendable {
   ///
   /// - Parameter callTime: The longest time of one call.
   func noteReturn(at now: BootInstant, callTime: Milliseconds) {
-    writesMayComeUntil.store((now + Self.pauses + callTime).nanoseconds, ordering: .relaxed)
+    let span = Self.reconnection + WritePace.span(callTime: callTime)
+    writesMayComeUntil.store((now + span).nanoseconds, ordering: .relaxed)
   }
 
   /// Whether a claim may take over a record whose lease has lapsed, or whose outcome is unknown.

@@ -7,10 +7,10 @@ struct RedisBackoff {
   /// The first bound, in milliseconds. A connection over loopback takes less than a millisecond, and one to another
   /// zone takes a few.
   private static let first: Int64 = 20
-  /// The largest bound, in milliseconds. An operator who has repaired Redis should not have to wait for Semel.
-  private static let maxPause: Int64 = 2000
+  /// The largest bound. An operator who has repaired Redis should not have to wait for Semel.
+  static let maxPause: Milliseconds = 2000
 
-  private var bounds = Backoff(first: first, max: maxPause)
+  private var bounds = Backoff(first: first, max: maxPause.count)
 
   /// Returns the next pause, and doubles the bound.
   ///

@@ -24,8 +24,6 @@ public final class RedisCounters: Sendable {
   public var reconnections: Int { reconnectionCount.load(ordering: .relaxed) }
   /// The number of connections established.
   public var connections: Int { connectionCount.load(ordering: .relaxed) }
-  /// Whether a connection is established at the moment.
-  public var isReachable: Bool { upCount.load(ordering: .relaxed) > 0 }
   /// The number of commands that a cluster's node refused, by the reason.
   public var redirects: [(kind: String, count: Int)] {
     let counts = redirectCounts.withLock { $0 }
@@ -55,9 +53,6 @@ public final class RedisCounters: Sendable {
   }
 
   func publish(topology: String?) { topologyText.withLock { $0 = topology } }
-
-  /// Whether a connection stands and claims may be granted.
-  public var isUsable: Bool { isReachable && !monitor.state.isRefused }
 
   func countRoundTrip() { roundTripCount.wrappingAdd(1, ordering: .relaxed) }
 

@@ -45,7 +45,7 @@ final class RedisLink: @unchecked Sendable {
 
   /// The maximum duration of an attempt. It is long because a frozen Redis still accepts connections, and each attempt
   /// leaves one open there.
-  private static let attemptSpan: TimeAmount = .seconds(2)
+  static let attemptSpan: Milliseconds = 2000
   /// The capacity above which the output buffer is not reused, in bytes.
   private static let keptCapacity = 1 << 18
 
@@ -214,7 +214,7 @@ extension RedisLink {
     attempt += 1
     attemptedAt = BootInstant.now
     attemptDeadline = LateReplyDeadline()
-    limitAttempt(to: Milliseconds(Self.attemptSpan))
+    limitAttempt(to: Self.attemptSpan)
     connect(to: address)
   }
 
@@ -222,7 +222,7 @@ extension RedisLink {
     let attempt = attempt
     let bootstrap = ClientBootstrap(group: context.loop)
       .resolver(HostResolver(on: context.loop, lookups: lookups))
-      .connectTimeout(Self.attemptSpan)
+      .connectTimeout(.milliseconds(Self.attemptSpan.count))
       // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
       .channelInitializer { channel in

@@ -42,6 +42,7 @@ extension RedisPipeline {
   /// Takes a step of the server's clock.
   func clockStepped(by step: Milliseconds) {
     subscriber.alarm.clockStepped(by: step, of: name)
+    subscriber.clockStepped()
     holdClaims(until: BootInstant.now + Self.clockGrace)
     renewLeases()
   }

@@ -339,6 +339,12 @@ extension RedisSubscriber {
     notify(isCoherentNow ? .up : .down)
   }
 
+  /// Has the observers drop all cached outcomes, because Redis' clock was set: their remaining times are no longer
+  /// right. Safe to call on any loop.
+  func clockStepped() {
+    context.loop.execute { self.emptyCaches() }
+  }
+
   /// Has the observers drop all cached outcomes, which belong to records that no other node has any more.
   private func emptyCaches() {
     guard isCoherent else { return }

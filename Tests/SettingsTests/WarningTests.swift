@@ -145,6 +145,8 @@ struct WarningTests {
     #expect(try found("max_attempts: 2, retries: {max: 2}") == [])
     #expect(try found("max_attempts: 1, retries: off") == [])
     #expect(try found("retries: {max: 2}") == [])
+    #expect(
+      try found("retries: {max: 2}, wait_timeout: 0s", "has no effect, because no retry begins") == [true])
     let both = "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
     let defaults = "defaults: {caller: {parts: [address]}, max_attempts: 1, retries: {max: 2}}\n"
     #expect(
@@ -153,6 +155,24 @@ struct WarningTests {
     let retries = defaults.replacing(" max_attempts: 1,", with: "")
     #expect(
       try warnings(upstream + retries + one).map { $0.contains("routes[0].max_attempts: has no") } == [true])
+  }
+
+  @Test func `an unknown outcome that ends before settle is warned of`() throws {
+    let text =
+      "routes[0].on_unknown: has no effect, because an unknown outcome is kept for unknown_retention (5s)"
+    func found(_ members: String, _ warning: String) throws -> [Bool] {
+      try warnings(route(members)).map { $0.contains(warning) }
+    }
+    let lookup = "reconcile: {path: '/r?id={request_id}'}"
+    #expect(
+      try found(
+        "on_unknown: retry, unknown_retention: 5s", text.replacing("on_unknown", with: "unknown_retention"))
+        == [true])
+    #expect(
+      try found("on_unknown: reconcile, \(lookup), unknown_retention: 5s", "shorter settle at upstreams.")
+        == [true])
+    #expect(try found("on_unknown: hold, unknown_retention: 5s", text) == [])
+    #expect(try found("on_unknown: retry, unknown_retention: 1h", text) == [])
   }
 
   @Test func `success that runs again is warned of`() throws {

@@ -116,7 +116,7 @@ extension KeyPolicy {
     case .fault(let fault): throw .keyInvalid(fault, policy: self, inItem: item)
     case .key(let bytes):
       if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self, inItem: item) }
-      return format == .uuid ? bytes.map(ASCII.lowercased) : bytes
+      return bytes
     }
   }
 

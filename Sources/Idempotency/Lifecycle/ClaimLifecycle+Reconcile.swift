@@ -93,7 +93,8 @@ extension ClaimLifecycle {
       return .claimAgain
     }
     state = .ended
-    // Without a reply, `Worker.keep` repeats the completion with the same claim.
+    // Without a reply, `Worker.keepOvertaken` repeats the completion of an overtaken run with the same claim. Nothing
+    // repeats that of a verdict: the lease lapses, and the outcome is unknown as before.
     overtakenRun = nil
     if case .success(let reply) = reply {
       if case .done = reply.outcome, let record = reply.record { return Self.replay(record) }

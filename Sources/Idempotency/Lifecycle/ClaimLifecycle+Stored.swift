@@ -64,8 +64,17 @@ extension ClaimLifecycle {
     return outcome
   }
 
+  /// Decides on the store's reply to the mark of a run that has timed out; `nil` if the client is refused for that, and a
+  /// late response is awaited. It is not if another owner has completed the record.
+  public mutating func marked(_ outcome: OwnerOutcome) -> StoredAction? {
+    guard case .listening = state else { preconditionFailure("ClaimLifecycle: marked outside of listening") }
+    guard case .lost(.completed(let record)) = outcome else { return nil }
+    state = .ended
+    return Self.replacing(by: record)
+  }
+
   /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well, and
-  /// the client gets the backend's response.
+  /// the client gets the backend's response, or the refusal for its loss.
   public mutating func markFailed() -> StoredAction {
     guard case .settling = state else {
       preconditionFailure("ClaimLifecycle: markFailed outside of settling")

@@ -304,7 +304,7 @@ extension ClaimLifecycle {
   ///   - isRelayed: Whether the client has a part of the response already.
   ///   - isBesideUnknown: Whether another item of the same batch follows an unknown outcome.
   public mutating func responded(
-    status: Int, steering: Steering, isRenewed: Bool = false, isDelete: Bool = false, isRelayed: Bool = false,
+    status: Int, steering: Steering, isRenewed: Bool, isDelete: Bool = false, isRelayed: Bool = false,
     isBesideUnknown: Bool = false
   ) -> RespondedAction {
     let claim: Claim
@@ -361,7 +361,7 @@ extension ClaimLifecycle {
         state = .releasing(claim, .remembered)
         return .release(.overloaded(.backend))
       case .responseLost, .requestBody:
-        state = .ended
+        state = .settling(claim)
         return .markUnknown(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
       case .timedOut:
         state = .listening(claim)

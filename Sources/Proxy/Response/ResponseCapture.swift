@@ -110,7 +110,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
 
   /// Whether the client is to get 204 in place of the response.
   private func meansDeleted(_ head: MessageHead) -> Bool {
-    delivery.request.head.method == .delete
+    call.isDelete
       && call.lifecycle.meansDeleted(status: head.status, steering: Steering(of: head), to: claim)
   }
 

@@ -145,7 +145,7 @@ extension BatchRun {
   ) async -> ItemEnd {
     let (owned, status) = (ownedRecord(index), head.head.status)
     guard let outcome = result.map({ self.outcome(head.head, $0) }) ?? shared else {
-      return .element(await loseUnsplit(owned))
+      return await loseUnsplit(owned)
     }
     if result != nil { note(OriginAllowance(head.head)) }
     let action: ClaimLifecycle.StoredAction
@@ -192,14 +192,12 @@ extension BatchRun {
   }
 
   /// Marks an item's record unknown because nothing in the response is certainly its result.
-  private func loseUnsplit(_ owned: OwnedRecord<Store, Backend>) async -> BatchElement {
+  private func loseUnsplit(_ owned: OwnedRecord<Store, Backend>) async -> ItemEnd {
     let failure = UpstreamFailure.responseLost("the response has no certain result for each item")
     guard case .markUnknown(let problem) = owned.call.lifecycle.failed(failure) else {
       preconditionFailure("BatchRun: a lost response leaves its record unknown")
     }
-    await owned.markUnknownAfterLoss(failure, cause: .results)
-    worker.endLease(owned.lease)
-    return .refused(problem)
+    return itemEnd(after: await owned.markUnknown(after: failure, cause: .results), .refused(problem))
   }
 }
 
@@ -224,11 +222,11 @@ extension BatchRun {
     case .release(let problem):
       return itemEnd(after: await owned.release(.remembered), .refused(problem))
     case .markUnknown(let problem):
-      await owned.markUnknownAfterLoss(failure)
-      worker.endLease(owned.lease)
-      return .element(.refused(problem))
+      return itemEnd(after: await owned.markUnknown(after: failure), .refused(problem))
     case .listen(_, let problem):
-      await owned.markUnknownAfterLoss(failure)
+      if let action = await owned.markUnknownAfterTimeout() {
+        return itemEnd(after: action, .refused(problem))
+      }
       return .awaited(.refused(problem))
     case .giveUp: preconditionFailure("BatchRun: an item is given up before its time-out")
     }

@@ -39,6 +39,9 @@ public final class KeyedCall: @unchecked Sendable {
   /// The method that enters the fingerprint.
   var method: ByteBuffer { accepted.fingerprintMethod }
 
+  /// Whether the protected method is DELETE: the request's own, or that of a field that overrides it.
+  var isDelete: Bool { accepted.method.readableBytesView.elementsEqual("DELETE".utf8) }
+
   /// The fingerprint by the recipe of a record that another configuration has made.
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(

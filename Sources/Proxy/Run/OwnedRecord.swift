@@ -127,17 +127,36 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   func markUnknown(byStatus status: Int) async -> ClaimLifecycle.StoredAction {
     noteLoss(.status, ["status": "\(status)"])
-    let outcome = await markUnknown(because: .status)
+    return await endUnknown(because: .status)
+  }
+
+  /// Marks the record unknown because the response was lost.
+  @inline(never)
+  func markUnknown(after failure: UpstreamFailure, cause: LossCause? = nil) async
+    -> ClaimLifecycle.StoredAction
+  {
+    let cause = cause ?? LossCause(failure)
+    noteLoss(cause, ["reason": "\(failure)"])
+    return await endUnknown(because: cause)
+  }
+
+  private func endUnknown(because cause: LossCause) async -> ClaimLifecycle.StoredAction {
+    let outcome = await markUnknown(because: cause)
     worker.endLease(lease)
     guard let outcome else { return call.lifecycle.markFailed() }
     return call.lifecycle.stored(outcome)
   }
 
-  /// Marks the record unknown because the response was lost.
-  func markUnknownAfterLoss(_ failure: UpstreamFailure, cause: LossCause? = nil) async {
-    let cause = cause ?? LossCause(failure)
-    noteLoss(cause, ["reason": "\(failure)"])
-    _ = await markUnknown(because: cause)
+  /// Marks the record unknown because the backend has not responded in time. Returns `nil` if the client is refused for
+  /// that, and a late response is awaited.
+  @inline(never)
+  func markUnknownAfterTimeout() async -> ClaimLifecycle.StoredAction? {
+    noteLoss(LossCause(.timedOut), ["reason": "\(UpstreamFailure.timedOut)"])
+    guard let outcome = await markUnknown(because: LossCause(.timedOut)),
+      let action = call.lifecycle.marked(outcome)
+    else { return nil }
+    worker.endLease(lease)
+    return action
   }
 
   /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.

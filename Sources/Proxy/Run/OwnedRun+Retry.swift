@@ -67,7 +67,7 @@ extension OwnedRun {
   }
 
   private func count(_ reason: RetryStop) {
-    worker.metrics.add(RetryEnd(reason), route: call.route.number)
+    worker.metrics.add(reason, route: call.route.number)
   }
 }
 
@@ -75,16 +75,5 @@ extension BackendResponse {
   /// The end of the attempt for the decision on a retry.
   fileprivate var retriableEnd: RetriableEnd {
     .response(status: head.status, retryAfter: RetryAfter(of: head, now: WallClock.seconds))
-  }
-}
-
-extension RetryEnd {
-  fileprivate init(_ reason: RetryStop) {
-    self =
-      switch reason {
-      case .exhausted: .exhausted
-      case .late: .late
-      case .budget: .budget
-      }
   }
 }

@@ -105,7 +105,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   private func decision(on response: BackendResponse) -> ClaimLifecycle.RespondedAction {
     call.lifecycle.responded(
       status: response.head.status, steering: Steering(of: response.head),
-      isRenewed: lease.hasRequestedRenewal, isDelete: runner.head.method == .delete,
+      isRenewed: lease.hasRequestedRenewal, isDelete: call.isDelete,
       isRelayed: response.isRelayed)
   }
 
@@ -155,11 +155,9 @@ extension OwnedRun {
     case .release(let problem):
       return refuse(problem, after: await owned.release(await releaseAfterPause(.remembered, after: nil)))
     case .markUnknown(let problem):
-      await owned.markUnknownAfterLoss(failure)
-      worker.endLease(lease)
-      runner.refuse(problem)
+      return refuse(problem, after: await owned.markUnknown(after: failure))
     case .listen(let settle, let problem):
-      await owned.markUnknownAfterLoss(failure)
+      if let action = await owned.markUnknownAfterTimeout() { return refuse(problem, after: action) }
       runner.refuse(problem)
       return await listenOn(for: settle)
     case .giveUp:
@@ -178,7 +176,7 @@ extension OwnedRun {
     }
   }
 
-  /// Refuses after a release, unless another owner's record counts.
+  /// Refuses after a release or a mark, unless another owner's record counts.
   private func refuse(_ problem: Problem, after action: ClaimLifecycle.StoredAction) -> End {
     switch action {
     case .respond, .respondAndKeepStoring, .refuseAndKeepStoring: runner.refuse(problem)

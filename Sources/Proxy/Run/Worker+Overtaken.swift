@@ -55,9 +55,8 @@ extension Worker {
   @inline(never)
   func keepOvertaken(_ pending: PendingOutcome) {
     var pending = pending
-    if case .taken(let request) = pending.record {
-      pending.record = .taken(request.changed(owner: newOwner(), takeOver: .never))
-    }
+    if case .taken(let request) = pending.record { pending.record = takenRecord(request) }
+    guard !isStopping else { return noteDropped(pending, Self.processEnd) }
     if !takeMemory(pending.size) {
       pending.outcome = pending.outcome.withoutResponse
       guard takeMemory(pending.size) else { return noteDropped(pending, "there is no memory for it") }
@@ -70,6 +69,11 @@ extension Worker {
       pendingOutcomes[number] = nil
       giveMemory(bytes)
     }
+  }
+
+  /// The record as another owner's, with a claim that takes nothing over.
+  private func takenRecord(_ request: ClaimRequest) -> PendingOutcome.Record {
+    .taken(request.changed(owner: newOwner(), takeOver: .never))
   }
 
   /// Claims or completes the record of an overtaken run until it has an end.
@@ -91,7 +95,7 @@ extension Worker {
     do throws(StoreError) {
       switch pending.record {
       case .taken(let request): return try await claim(request, for: pending)
-      case .granted(let claim): return try await complete(claim, pending.outcome.completion)
+      case .granted(let claim): return try await complete(claim, for: pending)
       }
     } catch {
       guard case .unreadable = error else { return pending.record }
@@ -112,19 +116,31 @@ extension Worker {
     case .granted(let claim):
       giveBack(granted: claim)
       return nil
-    case .taken(.inFlight), .taken(.unknown): return .taken(request)
-    case .taken, .mismatch, .otherRecipe: return nil
+    case .taken(.inFlight), .taken(.unknown), .taken(.released), .taken(.absent): return .taken(request)
+    case .taken(.completed), .taken(.expired): return nil
+    case .mismatch, .otherRecipe:
+      noteDropped(pending, "the record is that of another payload, or was read in another way")
+      return nil
     }
   }
 
   private func complete(
-    _ claim: Claim, _ completion: Completion
+    _ claim: Claim, for pending: PendingOutcome
   ) async throws(StoreError) -> PendingOutcome.Record? {
-    guard try await store.complete(claim, with: completion).outcome == .done else { return nil }
-    environment.known.end(claim.id, for: completion.lifetime)
-    environment.logger.info(
-      "the outcome of an overtaken run is recorded",
-      metadata: ["record": "\(claim.id.text)", "attempt": .stringConvertible(claim.attempt)])
+    let completion = pending.outcome.completion
+    let outcome = try await store.complete(claim, with: completion).outcome
+    switch outcome {
+    case .done:
+      environment.known.end(claim.id, for: completion.lifetime)
+      environment.logger.info(
+        "the outcome of an overtaken run is recorded",
+        metadata: ["record": "\(claim.id.text)", "attempt": .stringConvertible(claim.attempt)])
+    // The store was away for longer than the lease of this claim.
+    case .lost(.inFlight), .lost(.unknown): return takenRecord(claim.request())
+    case .lost(.released) where outcome.isOvertaking(claim): return takenRecord(claim.request())
+    case .lost(.completed), .lost(.expired): break
+    case .lost(.released), .lost(.absent), .replaced: noteDropped(pending, "an operator has freed the record")
+    }
     return nil
   }
 
@@ -135,8 +151,10 @@ extension Worker {
     {
       return
     }
-    noteDropped(pending, "this process ends")
+    noteDropped(pending, Self.processEnd)
   }
+
+  private static var processEnd: String { "this process ends" }
 
   /// Notes that the outcome of an overtaken run is not recorded, so that the request may run again if the other owner
   /// gives the record back.

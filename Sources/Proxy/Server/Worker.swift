@@ -107,12 +107,20 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
       RequestRunner(worker: self, delivery: lease.delivery).refuse(
         .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
-    for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
+    cut(leases.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
+    // The duplicates that wait for these records are woken and refused meanwhile.
+    await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
+    cut(openDeliveries)
+    for connection in downstream.connections.values { connection.resetUnread() }
+  }
+
+  private var openDeliveries: [Delivery] { downstream.connections.values.flatMap(\.deliveries) }
+
+  private func cut(_ deliveries: [Delivery]) {
+    for delivery in deliveries {
       RequestRunner(worker: self, delivery: delivery).logCut()
       if delivery.responseState == .begun { delivery.abort() }
     }
-    for connection in downstream.connections.values { connection.resetUnread() }
-    await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
   }
 
   /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
@@ -149,15 +157,25 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   private func markUnknown(_ lease: LeaseKeeper<Store>) async {
     let metadata = lease.metadata
     do throws(StoreError) {
+      let outcome: OwnerOutcome
       if let command = lease.pendingCommand {
-        _ = try await command(store)
-        environment.logger.info("an outcome is stored as this process ends", metadata: metadata)
+        outcome = try await command(store)
+        if outcome == .done {
+          environment.logger.info("an outcome is stored as this process ends", metadata: metadata)
+        }
       } else {
-        _ = try await store.markUnknown(lease.claim, because: .shutdown)
-        environment.logger.warning(
-          "a record is marked unknown, since this process ends",
-          metadata: metadata.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
+        outcome = try await store.markUnknown(lease.claim, because: .shutdown)
+        if outcome == .done {
+          environment.logger.warning(
+            "a record is marked unknown, since this process ends",
+            metadata: metadata.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
+        }
       }
+      guard outcome != .done else { return }
+      countSuperseded(outcome)
+      environment.logger.warning(
+        "a run of this process had lost its record to another owner when the process ended",
+        metadata: metadata)
     } catch {
       environment.logger.error(
         "the end of a run could not be stored at shutdown; its lease will lapse, and its outcome be unknown",

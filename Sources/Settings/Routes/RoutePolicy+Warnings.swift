@@ -77,9 +77,25 @@ extension RoutePolicy {
 extension RoutePolicy {
   /// The reason why the route's retries are never made; `nil` if there is none.
   var retryWarning: String? {
-    guard isEnforced, let retries, maxAttempts == 1 else { return nil }
-    return "has no effect, because with max_attempts: 1 no second attempt is made; write max_attempts: "
-      + "\(retries.max + 1) or more, or retries: off"
+    guard isEnforced, let retries else { return nil }
+    if maxAttempts == 1 {
+      return "has no effect, because with max_attempts: 1 no second attempt is made; write max_attempts: "
+        + "\(retries.max + 1) or more, or retries: off"
+    }
+    guard waitTimeout == 0 else { return nil }
+    return
+      "has no effect, because no retry begins later than wait_timeout, which is 0s; write a longer wait_timeout, "
+      + "or retries: off"
+  }
+
+  /// The reason why an unknown outcome never leads to a retry or a query; `nil` if there is none.
+  var unknownWarning: String? {
+    guard isEnforced, onUnknown != .hold, unknownRetention <= upstream.settle else { return nil }
+    let (kept, settle) = (TimeSpan.text(unknownRetention), TimeSpan.text(upstream.settle))
+    return
+      "has no effect, because an unknown outcome is kept for unknown_retention (\(kept)), and nothing runs before "
+      + "settle (\(settle)) has passed: the key gets 409 key_expired; write unknown_retention: \(settle) and more, or a "
+      + "shorter settle at upstreams.\(upstream.name)"
   }
 
   /// The reason why requests that succeed run again; `nil` if there is none.

@@ -79,6 +79,8 @@ struct RouteReader {
     guard !item.hasFault else { return }
     if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
     warn(policy.retryWarning, section["retries"] ?? section["max_attempts"], &inherited.retries)
+    warn(
+      policy.unknownWarning, section["unknown_retention"] ?? section["on_unknown"], &inherited.onUnknown)
     warn(policy.successWarning, section["outcomes"], &inherited.outcomes)
   }
 

@@ -151,7 +151,7 @@ struct ClaimLifecycleTests {
   func `an overtaken owner never runs without the store`(error: StoreError) {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(.granted(.sample()))
-    _ = lifecycle.responded(status: 201, steering: Steering())
+    _ = lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
     guard case .becomeDuplicate = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2))) else {
       Issue.record("an overtaken owner did not become a duplicate")
       return
@@ -167,12 +167,12 @@ struct ClaimLifecycleTests {
   @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() {
     var duplicate = ClaimLifecycle(route: .sample())
     _ = duplicate.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
-    #expect(duplicate.gaveUp(for: .overloaded(.busy, retryAfter: 1)).code == .overloaded)
+    #expect(duplicate.gaveUp(for: .overloaded(.busy)).code == .overloaded)
     var owner = ClaimLifecycle(route: .sample())
     _ = owner.claimed(.granted(.sample()))
-    _ = owner.responded(status: 201, steering: Steering())
+    _ = owner.responded(status: 201, steering: Steering(), isRenewed: false)
     _ = owner.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
-    #expect(owner.gaveUp(for: .overloaded(.busy, retryAfter: 1)).code == .outcomeUnknown)
+    #expect(owner.gaveUp(for: .overloaded(.busy)).code == .outcomeUnknown)
   }
 
   private func expectRefusal(

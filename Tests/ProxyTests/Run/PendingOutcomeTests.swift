@@ -72,6 +72,48 @@ struct PendingOutcomeTests {
     #expect(await !harness.page().contains(Self.lost))
   }
 
+  @Test func `an outcome is claimed for again if the store was away for longer than the lease of its claim`()
+  {
+    let harness = Self.harness()
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    harness.store.onComplete = { _, _ in
+      .success(CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
+    }
+    Self.keep(harness)
+    #expect(harness.store.completions.count == 1 && !harness.worker.isIdle)
+    guard case .taken(let request)? = harness.worker.pendingOutcomes.values.first?.record else {
+      Issue.record("the outcome is not kept")
+      return
+    }
+    #expect(request.owner != harness.store.claims[0].owner && request.takeOver == .never)
+  }
+
+  /// The replies to a claim and to a completion by which a record wants the outcome no more.
+  @Test(
+    arguments: [
+      (ClaimOutcome.mismatch, nil), (.otherRecipe(Recipe()), nil),
+      (nil, OwnerOutcome.lost(.absent)), (nil, .lost(.released(attempt: 1))), (nil, .replaced),
+    ] as [(ClaimOutcome?, OwnerOutcome?)])
+  func `an outcome that no record takes is counted as lost`(claim: ClaimOutcome?, end: OwnerOutcome?) async {
+    let harness = Self.harness()
+    harness.store.onClaim = { .success(claim ?? .granted($0.granted)) }
+    harness.store.onComplete = { _, _ in
+      .success(CompletionReply(outcome: end ?? .done, record: nil))
+    }
+    Self.keep(harness)
+    #expect(harness.worker.isIdle)
+    #expect(await harness.page().contains(Self.lost))
+  }
+
+  @Test func `an outcome that comes after a stop has begun is counted as lost`() async {
+    let harness = Self.harness()
+    harness.worker.context.task { [worker = harness.worker] in await worker.abandon() }
+    harness.run()
+    Self.keep(harness)
+    #expect(harness.store.claims.isEmpty && harness.worker.isIdle)
+    #expect(await harness.page().contains(Self.lost))
+  }
+
   @Test func `an outcome without memory for its response is recorded without it`() {
     let harness = Self.harness()
     harness.store.onClaim = { .success(.granted($0.granted)) }

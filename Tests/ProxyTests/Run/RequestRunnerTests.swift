@@ -37,6 +37,43 @@ struct RequestRunnerTests {
     #expect(harness.worker.pendingOutcomes.count == 1)
   }
 
+  /// The failures of a run whose response was lost or is late.
+  private static let losses: [[UpstreamFailure]] = [
+    [.responseLost("cut")], [.timedOut, .responseLost("cut")],
+  ]
+
+  @Test(arguments: losses)
+  func `an owner that lost its response and its record replays the other owner's outcome`(
+    failures: [UpstreamFailure]
+  ) throws {
+    let harness = WorkerHarness()
+    let response = RecordedResponse(status: 202, fields: ByteBuffer(), body: ByteBuffer(string: "other"))
+    harness.backend.failures = failures
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    harness.store.markOutcome = .lost(
+      .completed(
+        CompletedRecord(
+          outcome: .whole(response), recordedAt: StoreInstant(milliseconds: 0),
+          expiresAt: StoreInstant(milliseconds: 9000), remaining: 9000, attempt: 2)))
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 202 && client.text.hasSuffix("other"), "\(client.text)")
+    #expect(harness.store.markCount == 1 && harness.backend.requests.count == 1)
+    #expect(harness.worker.isIdle)
+  }
+
+  @Test func `an owner that lost its response lets no other run after a record that was given back`() throws {
+    let harness = WorkerHarness()
+    let store = harness.store
+    harness.backend.failures = [.responseLost("cut")]
+    store.onClaim = { .success(.granted($0.granted)) }
+    store.markOutcome = .lost(.released(attempt: 2))
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#), "\(client.text)")
+    // The second claim is marked, not used.
+    #expect(store.claims.count == 2 && store.markCount == 2 && harness.backend.requests.count == 1)
+    #expect(store.releases.isEmpty)
+  }
+
   @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() throws {
     let harness = WorkerHarness()
     let store = harness.store

@@ -23,6 +23,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   }
   /// The error of marks; `nil` if the store takes them.
   var markFailure: StoreError?
+  /// The reply to marks.
+  var markOutcome = OwnerOutcome.done
   /// Called when a record is watched; the error is that of the watch.
   var onWatch: () -> StoreError? = { nil }
   private(set) var claims: [ClaimRequest] = []
@@ -59,7 +61,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   func markUnknown(_ claim: Claim, because cause: LossCause?) async throws(StoreError) -> OwnerOutcome {
     markCount += 1
     if let markFailure { throw markFailure }
-    guard holdsMarks else { return .done }
+    guard holdsMarks else { return markOutcome }
     return try await withUnsafeContinuation { marks.append($0) }.get()
   }
 

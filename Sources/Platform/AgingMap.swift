@@ -32,9 +32,9 @@ public struct AgingMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private mutating func turn() {
-    let kept = isKept.map { isKept in old.filter { isKept($0.value) } } ?? [:]
+    let retained = isKept.map { isKept in old.filter { isKept($0.value) } } ?? [:]
     old = young
-    young = kept
-    turnsAt = max(half, 2 * kept.count)
+    young = retained
+    turnsAt = max(half, 2 * retained.count)
   }
 }

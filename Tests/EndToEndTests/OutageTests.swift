@@ -229,7 +229,7 @@ struct OutageTests {
     outage: StoreOutage
   ) async throws {
     var configuration = Self.configuration(outage, route: ["on_unknown": "retry"])
-    configuration.upstream = ["settle": "1s"]
+    configuration.upstream = ["settle": "3s"]
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201, body: "second")])
       let end = try await outage.begin(rig)

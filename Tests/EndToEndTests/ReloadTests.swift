@@ -92,7 +92,7 @@ struct ReloadTests {
         try connection.write(pieces[1])
       }
     }
-    let own = "{url: 'http://127.0.0.1:\(removed.port)'}"
+    let own = "{url: 'http://127.0.0.1:\(removed.port)', idle_timeout: 60s}"
     try await Rig.run(Configuration(top: ["workers": workers])) { rig in
       var before = Configuration(top: ["workers": workers], route: ["upstream": "orders"])
       before.top["allow_identity_change"] = "true"
@@ -118,11 +118,11 @@ struct ReloadTests {
 
       try await rig.reload(rig.text(of: after))
       #expect(try await rig.semel.counter("semel_reloads_total") == 2)
-      try await ended.until("the end of the unused connection", within: .seconds(5)) { $0 == 1 ? true : nil }
+      try await ended.until("the end of the unused connection") { $0 == 1 ? true : nil }
       for _ in 0..<2 { gate.open() }
       #expect(try await passed.response(to: "GET").text == "half")
       expectExecuted(try await claimed, 200)
-      try await ended.until("the end of those that were used", within: .seconds(5)) { $0 == 3 ? true : nil }
+      try await ended.until("the end of those that were used") { $0 == 3 ? true : nil }
       try await tunnel.send("first")
       try await tunnel.inbox.until("the tunnel's bytes") { $0.bytes.has("hellotsrif") }
       expectExecuted(try await rig.order("k", path: "/v1/removed"))

@@ -212,7 +212,7 @@ struct TopologyTests {
       {kind: redis, topology: sentinel, master_name: orders, nodes: ['127.0.0.1:\(sentinel.port)'], \
       timeout: 10s, sentinel: {username: watch, password_file: '\(password)'}}
       """
-    configuration.route["lease"] = "90s"
+    configuration.route["lease"] = "300s"
     try await Rig.run(configuration) { rig in
       let first = try await rig.order("k")
       expectExecuted(first)
@@ -229,7 +229,7 @@ struct TopologyTests {
       #expect(rig.backend.runs(of: "next") == 1, "\(next.text)")
       expectReplayed(try await rig.order("k"), of: first)
       // Long before a third of its lease.
-      try await rig.semel.counter("semel_leases_renewed_total", isAtLeast: 1, within: .seconds(5))
+      try await rig.semel.counter("semel_leases_renewed_total", isAtLeast: 1)
       gate.open()
       #expect(try await running.status == 201)
       #expect(try await rig.semel.counter("semel_store_claims_suspect_total") == 0)

@@ -59,7 +59,7 @@ package final class SemelProcess: Sendable {
   /// - Parameter wrapper: what its command is run by, this time.
   package func start(under wrapper: [String]? = nil) async throws {
     let process = try launch(under: wrapper)
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < deadline {
       if let exit = process.state.value.exit {
         throw TestFailure("semel ended with \(exit) before it was ready:\n\(process.output)\(process.errors)")

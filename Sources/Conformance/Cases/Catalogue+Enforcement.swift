@@ -148,7 +148,7 @@ extension Evidence {
 }
 
 extension RawResponse {
-  /// The fields of a replay that tell it from the first response.
+  /// The fields of a replay that distinguish it from the first response.
   func markers(comparedWith first: RawResponse) -> [HeaderLine] {
     let volatile: Set = ["date", "age", "expires", "set-cookie", "server-timing", "connection", "keep-alive"]
     return fields.filter { field in

@@ -74,7 +74,7 @@ extension Profile {
     guard let first = response("2.7/reuse-status", 0), let second = response("2.7/reuse-status", 1) else {
       return nil
     }
-    // A payload that ran under the same key was told apart, although it was not refused.
+    // A payload that ran under the same key was distinguished, although it was not refused.
     if second.isSuccess { return second.hasSameResult(as: first) && !ignoresKeys ? "none" : nil }
     return reason("2.4/white-space")?.hasPrefix("distinguished") == true ? "raw" : nil
   }

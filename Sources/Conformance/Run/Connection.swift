@@ -146,7 +146,7 @@ private final class ExchangeHandler: ChannelInboundHandler {
       outcomes[reported].succeed((outcome, .now))
       reported += 1
       if case .response = outcome { continue }
-      // Nothing can be told apart behind what is no response.
+      // Behind bytes that are no response, the others cannot be found.
       while reported < outcomes.count {
         outcomes[reported].succeed((outcome, .now))
         reported += 1

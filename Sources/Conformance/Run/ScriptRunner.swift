@@ -225,8 +225,8 @@ struct ScriptRunner: Sendable {
 
   /// The reading of the oracle once no run of these exchanges can change it any more.
   ///
-  /// A response ends its run. Where one is missing, a run may go on; so may the oracle's counting where it lags. The
-  /// reading must then be the same for longer than either takes, so that no later script is charged with the run.
+  /// A response ends its run. Where one is missing, a run may continue; so may the oracle's counting where it lags.
+  /// The reading must then be the same for longer than either takes, so that no later script is charged with the run.
   private func finalExecutions(of exchanges: [Exchange]) async throws(NotReached) -> OracleReading? {
     let mayRun = exchanges.contains { $0.response == nil }
     let unseenRun: Duration = mayRun ? setup.headStart + pace.response * 2 : .zero

@@ -21,7 +21,7 @@ public struct Setup: Sendable {
     self.payloads = payloads
   }
 
-  /// The fields that say who the caller is.
+  /// Whether a field identifies the caller.
   public static func isCredential(_ name: String) -> Bool {
     let name = name.lowercased().replacing("_", with: "-")
     let marks = ["api-key", "apikey", "access-key", "token", "secret", "session", "password", "signature"]

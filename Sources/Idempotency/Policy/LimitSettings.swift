@@ -25,7 +25,8 @@ public struct LimitSettings: Hashable, Sendable {
   /// The time for which a client may read nothing of a response that is ready for it. It equals the time for which its
   /// own body may pause.
   public var writeTimeout: Milliseconds = .seconds(30)
-  /// The time for which a client's connection may be idle between two requests.
+  /// The time for which a client's connection may be idle between two requests, and for which a backend may be silent
+  /// during a request that is passed through and whose client has ended its sending side.
   public var idleTimeout: Milliseconds = .seconds(75)
   /// The maximum number of bytes that a client may send ahead of a response that it waits for: a few hundred small
   /// requests.

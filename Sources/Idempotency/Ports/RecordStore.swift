@@ -33,15 +33,14 @@ public final class ClaimRequest: Sendable {
     self.attribution = attribution
   }
 
-  /// A copy with another owner, fingerprint, lease or condition.
+  /// A copy with another owner, fingerprint or condition.
   public func changed(
-    owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil,
-    takeOver: TakeOver? = nil
+    owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, takeOver: TakeOver? = nil
   ) -> ClaimRequest {
     ClaimRequest(
-      id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint,
-      lease: lease ?? self.lease, takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention,
-      remember: remember, key: key, attribution: attribution)
+      id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint, lease: lease,
+      takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention, remember: remember, key: key,
+      attribution: attribution)
   }
 }
 

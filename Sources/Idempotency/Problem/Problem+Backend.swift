@@ -19,7 +19,7 @@ extension Problem {
     case draining
   }
 
-  public static func overloaded(_ overload: Overload, retryAfter: Milliseconds = defaultPause) -> Problem {
+  public static func overloaded(_ overload: Overload) -> Problem {
     let detail =
       switch overload {
       case .busy:
@@ -30,6 +30,6 @@ extension Problem {
         "Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery."
       }
     return Problem(
-      .overloaded, status: 503, detail: detail, isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+      .overloaded, status: 503, detail: detail, isRetryable: true, retryAfter: defaultPause.retryAfterSeconds)
   }
 }

@@ -26,16 +26,23 @@ extension Problem {
 }
 
 extension Problem {
-  /// https://docs.stripe.com/api/errors
+  /// https://docs.stripe.com/api/errors, https://docs.stripe.com/error-codes
   private var stripe: String {
     let type =
       switch code {
       case .payloadMismatch, .inFlight: "idempotency_error"
+      // Stripe has no type for 429: its libraries go by the status and the code.
+      case .quotaExceeded: "invalid_request_error"
       default: status < 500 ? "invalid_request_error" : "api_error"
       }
-    let code = code == .inFlight ? "idempotency_key_in_use" : code.rawValue
+    let name =
+      switch code {
+      case .inFlight: "idempotency_key_in_use"
+      case .quotaExceeded: "rate_limit"
+      default: code.rawValue
+      }
     return
-      "{\"error\":{\"code\":\(code.jsonString),\"message\":\(detail.jsonString),\"type\":\(type.jsonString)}}"
+      "{\"error\":{\"code\":\(name.jsonString),\"message\":\(detail.jsonString),\"type\":\(type.jsonString)}}"
   }
 
   /// https://developer.paypal.com/api/rest/responses
@@ -46,6 +53,7 @@ extension Problem {
       case 404: "RESOURCE_NOT_FOUND"
       case 409: "RESOURCE_CONFLICT"
       case 422: "UNPROCESSABLE_ENTITY"
+      case 429: "RATE_LIMIT_REACHED"
       case 503: "SERVICE_UNAVAILABLE"
       default: status < 500 ? "INVALID_REQUEST" : "INTERNAL_SERVER_ERROR"
       }
@@ -66,6 +74,7 @@ extension Problem {
     let category =
       switch status {
       case 401: "AUTHENTICATION_ERROR"
+      case 429: "RATE_LIMIT_ERROR"
       default: status < 500 ? "INVALID_REQUEST_ERROR" : "API_ERROR"
       }
     let field = isOfKey ? ",\"field\":\"idempotency_key\"" : ""
@@ -94,6 +103,7 @@ extension Problem {
     case 408: return "REQUEST_TIMEOUT"
     case 409: return "CONFLICT"
     case 413: return "REQUEST_ENTITY_TOO_LARGE"
+    case 429: return "RATE_LIMITED"
     case 501: return "NOT_IMPLEMENTED"
     case 502: return "BAD_GATEWAY"
     case 503: return "SERVICE_UNAVAILABLE"

@@ -93,30 +93,30 @@ extension Problem {
   }
 
   /// The store is unavailable, or must not be used.
-  public static func storeUnavailable(retryAfter: Milliseconds = defaultPause) -> Problem {
+  public static func storeUnavailable() -> Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
         "Send the same request with the same key again later; this delivery was not executed because it could not be recorded.",
-      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+      isRetryable: true, retryAfter: defaultPause.retryAfterSeconds)
   }
 
   /// An inquiry about an earlier request finds no store. It says nothing of that request.
-  public static func recordUnavailable(retryAfter: Milliseconds = defaultPause) -> Problem {
+  public static func recordUnavailable() -> Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
         "Ask again later; the record of the request cannot be read now, and whether the request was executed does not follow from that.",
-      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+      isRetryable: true, retryAfter: defaultPause.retryAfterSeconds)
   }
 
   /// The record is of another version or damaged. The problem is retryable, since a client that gets a final refusal
   /// would make a new key.
-  public static func storeUnreadable(retryAfter: Milliseconds = defaultPause) -> Problem {
+  public static func storeUnreadable() -> Problem {
     Problem(
       .storeUnreadable, status: 503,
       detail:
         "Send the same request with the same key again later; a record of it exists and cannot be read here.",
-      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+      isRetryable: true, retryAfter: defaultPause.retryAfterSeconds)
   }
 }

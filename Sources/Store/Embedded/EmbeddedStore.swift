@@ -126,13 +126,13 @@ public final class EmbeddedStore: RecordStore {
   public let monitor: StoreMonitor
 
   var queue: RequestQueue { writer.queue }
+  /// The number of tasks that wait for the end of a record.
+  var waiterCount: Int { writer.waiters.count }
 
   /// The number of groups that were committed.
   public var commitCount: Int { writer.counters.commits.load(ordering: .relaxed) }
   /// The number of entries and responses that the sweeper has removed.
   public var sweptCount: Int { writer.counters.swept.load(ordering: .relaxed) }
-  /// The number of tasks that wait for the end of a record.
-  public var waiterCount: Int { writer.waiters.count }
   /// The store's other numbers.
   public var figures: EmbeddedFigures { EmbeddedFigures(writer.counters) }
 }

@@ -58,7 +58,7 @@ final class EmbeddedWork {
       writer.queue.finish()
       group.removeAll(keepingCapacity: true)
       guard DispatchTime.now() >= nextRound else { continue }
-      nextRound = .now() + .milliseconds(Int(keepHouse().count))
+      nextRound = .now() + .milliseconds(Int(runHousekeeping().count))
     }
     noteLatest()
   }

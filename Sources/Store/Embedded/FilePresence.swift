@@ -2,7 +2,7 @@ import Glibc
 import Platform
 
 /// Detects that the database or its side files were deleted, replaced or emptied while it is open, in which case SQLite
-/// goes on with what it has in memory, and the next start finds nothing, or a file that is no database.
+/// continues with what it has in memory, and the next start finds nothing, or a file that is no database.
 ///
 /// Used on the database's thread, but for `close`; hence `@unchecked Sendable`.
 final class FilePresence: @unchecked Sendable {

@@ -56,7 +56,7 @@ final class HousekeepingStatements {
 
 extension EmbeddedWork {
   /// Does one step of what is due. Returns the pause until the next step.
-  func keepHouse() -> Milliseconds {
+  func runHousekeeping() -> Milliseconds {
     if DispatchTime.now() >= housekeeping.nextLook {
       housekeeping.nextLook = .now() + .milliseconds(Int(Housekeeping.idlePause.count))
       watchFile()

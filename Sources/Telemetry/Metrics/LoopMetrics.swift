@@ -1,3 +1,5 @@
+import Idempotency
+
 /// The counts of one event loop. Only that loop writes them; any thread reads them.
 public final class LoopMetrics: @unchecked Sendable {
   let own = MetricCells(count: LoopLayout.size)
@@ -52,7 +54,7 @@ public final class LoopMetrics: @unchecked Sendable {
   public func add(_ cause: RetryCause, route: Int) { add(cause.count, route: route) }
 
   /// Counts an attempt after which the route retries, and no retry was made.
-  public func add(_ end: RetryEnd, route: Int) { add(end.count, route: route) }
+  public func add(_ reason: RetryStop, route: Int) { add(reason.count, route: route) }
 
   /// Counts a delivery for which the backend was queried about an unknown outcome.
   public func add(_ reconciliation: Reconciliation, route: Int) { add(reconciliation.count, route: route) }
@@ -148,7 +150,7 @@ extension Reconciliation {
   }
 }
 
-extension RetryEnd {
+extension RetryStop {
   var count: RouteCount {
     switch self {
     case .exhausted: .clientRetryExhausted

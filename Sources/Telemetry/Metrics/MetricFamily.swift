@@ -5,7 +5,7 @@ public struct MetricFamily: Sendable, Hashable {
   /// The counters of a family that are on the page before they have counted anything.
   ///
   /// `rate` and `increase` see the first count of a series only if the series was there with 0 before. Most families
-  /// with labels need no such series: they are many (routes × values), and their rules look at what goes on for
+  /// with labels need no such series: they are many (routes × values), and their rules look at what lasts for
   /// minutes. Those of which single counts matter have theirs from the start.
   public enum InitialSeries: Sendable, Hashable {
     case all
@@ -37,7 +37,7 @@ public struct MetricFamily: Sendable, Hashable {
   }
 
   /// Creates the family of a metric that a library records through swift-metrics, which carries no help text.
-  init(_ kind: Kind, _ name: String, toldAs label: String) {
+  init(_ kind: Kind, _ name: String, label: String) {
     self.name = name
     self.kind = kind
     initial = kind == .histogram ? .none : .all

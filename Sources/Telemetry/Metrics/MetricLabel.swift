@@ -1,3 +1,5 @@
+import Idempotency
+
 /// A label with a closed list of values, which bounds the size of the page.
 public protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sendable {
   /// The label's name on the page.
@@ -67,7 +69,8 @@ public enum Prevention: Int, MetricLabel {
 public enum RetryCause: Int, MetricLabel {
   /// The previous attempt's outcome was lost, and this attempt took over the record.
   case unknown
-  /// The previous attempt executed nothing, or the backend requested a retry.
+  /// The previous attempt executed nothing, the backend requested a retry, or an operator stated that the operation did
+  /// not take effect (`not_applied`).
   case released
   /// An operator removed the record with *forget*.
   case forgotten
@@ -94,15 +97,7 @@ public enum BatchItemEnd: Int, MetricLabel {
   public static let values = ["executed", "replayed", "refused"]
 }
 
-/// The reason for which Semel made no further attempt on a client's behalf.
-public enum RetryEnd: Int, MetricLabel {
-  /// `retries.max` or `max_attempts` is reached.
-  case exhausted
-  /// The next attempt would begin after `wait_timeout`.
-  case late
-  /// The upstream's retry budget is spent.
-  case budget
-
+extension RetryStop: MetricLabel {
   public static let key = "by"
   public static let values = ["max", "time", "budget"]
 }

@@ -1,3 +1,5 @@
+import Idempotency
+
 /// The metrics page under construction: samples by family, written in the order of `MetricFamily.all`.
 struct MetricPage {
   /// The route label of requests that match no route. A configured name cannot contain parentheses.
@@ -158,8 +160,8 @@ extension Metrics {
       page.add(.retries, count(cause.count), route, (RetryCause.key, cause.text))
     }
     page.add(.clientRetries, count(.clientRetries), route)
-    for end in RetryEnd.allCases {
-      page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
+    for reason in RetryStop.allCases {
+      page.add(.clientRetryEnds, count(reason.count), route, (RetryStop.key, reason.text))
     }
     page.add(.attemptsExhausted, count(.attemptsExhausted), route)
     for end in BatchItemEnd.allCases {

@@ -18,7 +18,7 @@ struct BackendConnectionMachine<Exchange> {
   }
 
   private var state = State.idle
-  /// Whether no exchange begins any more. One that is under way goes on until the socket is closed.
+  /// Whether no exchange begins any more. One that is under way continues until the socket is closed.
   private(set) var isClosing = false
   /// Whether an exchange has ended on the connection.
   private(set) var wasUsed = false

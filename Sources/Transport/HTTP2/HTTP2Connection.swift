@@ -90,7 +90,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   func channelWritabilityChanged(context: ChannelHandlerContext) { pool.upstream.context.executor.drain() }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The error of a single stream, which was reset. The other streams go on.
+    // The error of a single stream, which was reset. The other streams continue.
     if error is NIOHTTP2Errors.StreamError { return }
     // The backend's error on a single stream, unless the codec has thrown the same for the connection, which the PING
     // then shows. The responses of the other streams still count.

@@ -6,17 +6,17 @@ extension ByteBuffer {
   public func fieldLines(without names: FieldNameSet) -> ByteBuffer {
     withUnsafeReadableBytes { bytes in
       guard var line = Self.line(of: names, in: bytes, from: 0) else { return self }
-      var kept = ByteBufferAllocator().buffer(capacity: bytes.count)
+      var rest = ByteBufferAllocator().buffer(capacity: bytes.count)
       // The start of the bytes that are kept but not yet copied.
       var pending = 0
       while true {
-        kept.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending..<line.lowerBound]))
+        rest.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending..<line.lowerBound]))
         pending = line.upperBound
         guard let next = Self.line(of: names, in: bytes, from: pending) else { break }
         line = next
       }
-      kept.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending...]))
-      return kept
+      rest.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending...]))
+      return rest
     }
   }
 

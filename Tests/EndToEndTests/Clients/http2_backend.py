@@ -303,9 +303,9 @@ class Connection:
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
 
     def early_stuck(self, stream):
-        """Reads nothing of its connection for a while."""
+        """Reads nothing of its connection for a while, and no longer than a PING may stay without a read."""
         report("stuck")
-        time.sleep(6)
+        time.sleep(9)
 
     def early_measured(self, stream):
         """The same without trailers, and with a length."""

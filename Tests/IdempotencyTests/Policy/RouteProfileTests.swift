@@ -66,6 +66,28 @@ struct RouteProfileTests {
           + "\n"))
   }
 
+  @Test func `a quota's refusal is the rate limit of each API`() {
+    let problem = Problem.quotaExceeded(.inFlight)
+    let detail = problem.detail
+    #expect(
+      Self.text(problem, .stripe)
+        == #"{"error":{"code":"rate_limit","message":"\#(detail)","type":"invalid_request_error"}}"# + "\n")
+    #expect(
+      Self.text(problem, .paypal)
+        == #"{"name":"RATE_LIMIT_REACHED","message":"\#(detail)","#
+        + #""details":[{"issue":"QUOTA_EXCEEDED","description":"\#(detail)"}]}"# + "\n")
+    #expect(
+      Self.text(problem, .square)
+        == #"{"errors":[{"category":"RATE_LIMIT_ERROR","code":"RATE_LIMITED","detail":"\#(detail)"}]}"#
+        + "\n")
+    #expect(
+      Self.text(problem, .google)
+        == #"{"error":{"code":429,"message":"\#(detail)","status":"RESOURCE_EXHAUSTED","#
+        + #""details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"semel","#
+        + #""reason":"QUOTA_EXCEEDED"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","#
+        + #""retryDelay":"1s"}]}}"# + "\n")
+  }
+
   @Test(arguments: ErrorFormat.allCases)
   func `every refusal is JSON in every form, with its advice on retries`(format: ErrorFormat) throws {
     for problem in ProblemTests.all {

@@ -71,11 +71,11 @@ let goldenProblems = #"""
   {"type":"/.well-known/idempotency#not_implemented","title":"The request asks for what is not supported here","status":501,"detail":"Send the request without Upgrade, CONNECT, or a transfer coding besides chunked.","code":"not_implemented","retryable":false}
   {"type":"/.well-known/idempotency#not_implemented","title":"The request asks for what is not supported here","status":501,"detail":"Call gRPC methods on a route with idempotency: off; recorded outcomes are for plain HTTP.","code":"not_implemented","retryable":false}
   {"type":"/.well-known/idempotency#no_route","title":"No route leads to a backend","status":404,"detail":"Use a host and a path for which a route is configured.","code":"no_route","retryable":false}
-  Retry-After: 2
+  Retry-After: 1
   {"type":"/.well-known/idempotency#store_unavailable","title":"The record store is not available","status":503,"detail":"Send the same request with the same key again later; this delivery was not executed because it could not be recorded.","code":"store_unavailable","retryable":true}
   Retry-After: 1
   {"type":"/.well-known/idempotency#store_unavailable","title":"The record store is not available","status":503,"detail":"Ask again later; the record of the request cannot be read now, and whether the request was executed does not follow from that.","code":"store_unavailable","retryable":true}
-  Retry-After: 30
+  Retry-After: 1
   {"type":"/.well-known/idempotency#store_unreadable","title":"The record of this idempotency key cannot be read","status":503,"detail":"Send the same request with the same key again later; a record of it exists and cannot be read here.","code":"store_unreadable","retryable":true}
   {"type":"/.well-known/idempotency#upstream_unreachable","title":"The backend was not reached","status":502,"detail":"Send the same request with the same key again; the backend was not reached and this delivery was not executed.","code":"upstream_unreachable","retryable":true}
   Retry-After: 1

@@ -34,9 +34,8 @@ struct ProblemTests {
       .batchNotExecuted, .resultTooLarge(status: 201), .keyExpired,
       .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,
       .grpcNotProtected, .noRoute,
-      .storeUnavailable(retryAfter: 2000), .recordUnavailable(retryAfter: 1000),
-      .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
-      .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
+      .storeUnavailable(), .recordUnavailable(), .storeUnreadable(), .upstreamUnreachable,
+      .overloaded(.busy), .overloaded(.draining),
       .quotaExceeded(.inFlight, retryAfter: 1000), .quotaExceeded(.newKeys, retryAfter: 2500),
     ]
 

@@ -52,7 +52,7 @@ struct RequestBodyIntakeTests {
   @Test func `a body that failed never becomes whole, and the first reason stands`() {
     var intake = RequestBodyIntake(isWhole: false)
     intake.append(ByteBuffer(string: "a"))
-    intake.fail(.overloaded(.busy, retryAfter: 1000))
+    intake.fail(.overloaded(.busy))
     intake.append(ByteBuffer(string: "c"))
     intake.finish()
     intake.fail(.badRequest(.malformed))

@@ -69,6 +69,15 @@ enum Samples {
   }
 }
 
+extension ClaimRequest {
+  /// A copy with another lease.
+  func changed(lease: Milliseconds) -> ClaimRequest {
+    ClaimRequest(
+      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: takeOver,
+      unknownRetention: unknownRetention, remember: remember, key: key, attribution: attribution)
+  }
+}
+
 extension RecordStore {
   /// Claims, and fails the test where the claim is not granted.
   func granted(_ request: ClaimRequest) async throws -> Claim {

@@ -4,9 +4,10 @@ import Idempotency
 import Logging
 import NIOCore
 import Platform
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// The embedded store's writer: groups, sweeping, waiters, its end.
 struct EmbeddedWriterTests {

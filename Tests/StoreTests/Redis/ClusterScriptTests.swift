@@ -26,7 +26,7 @@ struct ClusterScriptTests {
     source.map(slots)
     target.map(slots)
     try await RedisNode.run(.on([source.port])) { node in
-      try await until("the map is read") { node.store.store.counters.isUsable }
+      try await until("the map is read") { node.store.store.counters.usable > 0 }
       let granted = Watched(0)
       // In one turn of the loop, so that all of them are on their way before the first reply.
       node.store.context.loop.execute {
@@ -51,7 +51,7 @@ struct ClusterScriptTests {
     for node in [one, other] { node.map { ScriptedNode.slots(one.port) } }
     let timeout = Milliseconds.seconds(5)
     try await RedisNode.run(.on([one.port], timeout: timeout)) { node in
-      try await until("the map is read") { node.store.store.counters.isUsable }
+      try await until("the map is read") { node.store.store.counters.usable > 0 }
       let start = BootInstant.now
       let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
       #expect(BootInstant.now - start < timeout)
@@ -137,7 +137,7 @@ struct ClusterScriptTests {
     source.script { _ in "-\(refusal)\r\n" }
     source.map { ScriptedNode.slots(source.port) }
     try await RedisNode.run(.on([source.port], timeout: 1000)) { node in
-      try await until("the map is read") { node.store.store.counters.isUsable }
+      try await until("the map is read") { node.store.store.counters.usable > 0 }
       try await Pace.within(1500) {
         let before = source.recordCommands.count
         let (error, span) = await node.store.context.run {

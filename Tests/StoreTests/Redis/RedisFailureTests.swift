@@ -311,7 +311,7 @@ struct RedisFailureTests {
       #expect(taken < 20 * 100_000_000)
       let error = await #expect(throws: StoreError.self) { try await node.store.watch(Samples.id()) }
       guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
-      #expect(!node.store.store.counters.isReachable)
+      #expect(node.store.store.counters.usable == 0)
     }
   }
 

@@ -40,7 +40,7 @@ struct ReplicaTests {
       let before = try pair.master.scriptCount
       for _ in 0..<10 { try await node.expectRefusal(of: Samples.request()) }
       #expect(try pair.master.scriptCount == before)
-      #expect(!node.store.store.counters.isUsable)
+      #expect(node.store.store.counters.usable == 0)
       pair.restore()
       try await until("claims are granted again") {
         (try? await node.store.granted(Samples.request())) != nil

@@ -23,7 +23,7 @@ struct SentinelScriptTests {
     let (former, next) = (try ScriptedMaster(), try ScriptedMaster())
     let sentinel = try SilentSentinel(naming: former.port)
     try await RedisNode.run(.orders(by: [sentinel.port])) { node in
-      try await until("the master is used") { node.store.store.counters.isUsable }
+      try await until("the master is used") { node.store.store.counters.usable > 0 }
       former.demote { _ in refusal }
       let request = Samples.request()
       async let granted = node.store.granted(request)

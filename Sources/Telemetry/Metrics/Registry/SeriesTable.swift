@@ -65,7 +65,7 @@ struct SeriesTable {
     let samples = kind.family.sampleNames(of: name)
     guard names.isDisjoint(with: samples) else { return false }
     names.formUnion(samples)
-    families[name] = Family(kind: kind, family: MetricFamily(kind.family, name, toldAs: label))
+    families[name] = Family(kind: kind, family: MetricFamily(kind.family, name, label: label))
     return true
   }
 }

@@ -104,17 +104,9 @@ extension StatedRequest {
     )
   }
 
-  /// Refuses a request that the route refuses under any key: the proxy's `Route.refuseUnprotectable`, and its limit.
+  /// Refuses a request that the route refuses under any key.
   private func checkProtection(by route: Route) throws(Problem) {
-    let isUpgrade = head.fields.contains {
-      $0.name == .upgrade && head.string($0.valueRange).lowercased() != "h2c"
-    }
-    guard !isUpgrade else { throw .notImplemented }
-    let type = head.string(.contentType)?.lowercased()
-    guard type?.hasPrefix("application/grpc") != true else { throw .grpcNotProtected }
-    for name in route.identifyingFields where head.connectionNames(name) {
-      throw .badRequest(.connectionNamesIdentity)
-    }
+    try route.refuseUnprotectable(head, .needsBody)
     let limit = route.policy.maxRequestBody
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
   }

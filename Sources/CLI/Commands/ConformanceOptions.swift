@@ -1,6 +1,7 @@
 import ArgumentParser
 import Conformance
 import Foundation
+import Idempotency
 
 /// The options of `semel conformance` that make its requests.
 struct ConformanceRequests: ParsableArguments {
@@ -74,19 +75,9 @@ struct ConformanceRequests: ParsableArguments {
     return text
   }
 
-  /// A whole number with its unit: `500ms`, `5s`, `2m` or `1h`.
   private static func duration(_ text: String) throws -> Duration {
-    let unit = text.drop(while: \.isNumber)
-    guard let number = Int64(text.prefix(text.count - unit.count)), number < 1_000_000 else {
-      throw ValidationError("--ttl is a duration such as 5s")
-    }
-    switch unit {
-    case "ms": return .milliseconds(number)
-    case "s": return .seconds(number)
-    case "m": return .seconds(60 * number)
-    case "h": return .seconds(3600 * number)
-    default: throw ValidationError("--ttl is a duration such as 5s")
-    }
+    guard let span = Milliseconds(text: text) else { throw ValidationError("--ttl is a duration such as 5s") }
+    return .milliseconds(span.count)
   }
 }
 

@@ -101,7 +101,7 @@ struct Explanation {
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
       fingerprintMethod: choice.fingerprintMethod,
-      caller: try callerFinding(of: route.policy, head, target, peer), finding: finding,
+      caller: try .init(by: route.policy, head: head, peer: peer, query: target.query), finding: finding,
       identityKey: settings.store.idSecret.map(IdentityKey.init))
     guard body.readableBytes <= route.policy.maxRequestBody else {
       throw .requestTooLarge(limit: route.policy.maxRequestBody)
@@ -113,17 +113,6 @@ struct Explanation {
     explainDigests(call)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
     explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
-  }
-
-  private func callerFinding(
-    of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget, _ peer: CallerPeer
-  ) throws(Problem) -> AcceptedHead.CallerFinding {
-    guard let callerPolicy = policy.caller else {
-      preconditionFailure("Explanation: a protected route without caller")
-    }
-    let caller = try callerPolicy.callerBeforeBody(head: head, peer: peer, query: target.query)
-    if let caller { return .known(caller) }
-    return .inBody(of: peer)
   }
 
   /// The client with its token, if the route needs one; `nil` if that cannot be verified here.

@@ -133,7 +133,7 @@ private struct InquiryParameters {
     case "path": path = value
     case "key": key.append(value)
     case "attach":
-      guard let span = Self.span(value) else { return false }
+      guard let span = Milliseconds(text: value) else { return false }
       attach = span
     case "response":
       guard let flag = Bool(value) else { return false }
@@ -141,20 +141,6 @@ private struct InquiryParameters {
     default: return false
     }
     return true
-  }
-
-  /// A duration such as `10s`, `500ms` or `1m`. Nine digits exceed every limit.
-  private static func span(_ text: String) -> Milliseconds? {
-    let digits = text.prefix { $0.isASCII && $0.isNumber }
-    guard !digits.isEmpty, digits.count <= 9, let count = Int64(digits) else { return nil }
-    switch text.dropFirst(digits.count) {
-    case "ms": return Milliseconds(count)
-    case "s": return .seconds(count)
-    case "m": return .seconds(60 * count)
-    case "h": return .seconds(3600 * count)
-    case "d": return .seconds(86_400 * count)
-    default: return nil
-    }
   }
 
   /// The decoded pairs; `nil` for a text that is malformed.

@@ -42,6 +42,21 @@ public struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByInteger
     Milliseconds(span.count / parts)
   }
 
+  /// Parses a span that a client or an operator has written, such as `10s` or `500ms`: a whole number of at most nine
+  /// digits and one of the units ms, s, m, h and d; `nil` for anything else.
+  public init?(text: String) {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard digits.count <= 9, let count = Int64(digits) else { return nil }
+    switch text.dropFirst(digits.count) {
+    case "ms": self.init(count)
+    case "s": self = .seconds(count)
+    case "m": self = .seconds(60 * count)
+    case "h": self = .seconds(3600 * count)
+    case "d": self = .seconds(86_400 * count)
+    default: return nil
+    }
+  }
+
   /// The number of whole seconds for `Retry-After`, rounded up and at least 1.
   public var retryAfterSeconds: Int64 { max(1, count / 1000 + (count % 1000 > 0 ? 1 : 0)) }
 }

@@ -153,3 +153,16 @@ final class LargeRequest: Sendable {
     do throws(Problem) { return .success(try accepted.read(body)) } catch { return .failure(error) }
   }
 }
+
+extension AcceptedHead.CallerFinding {
+  /// Looks for the caller of a protected route's request before the body has arrived.
+  public init(
+    by policy: RoutePolicy, head: MessageHead, peer: CallerPeer, query: ByteBuffer?
+  ) throws(Problem) {
+    guard let policy = policy.caller else {
+      preconditionFailure("CallerFinding: a protected route without caller")
+    }
+    let caller = try policy.callerBeforeBody(head: head, peer: peer, query: query)
+    self = caller.map { .known($0) } ?? .inBody(of: peer)
+  }
+}

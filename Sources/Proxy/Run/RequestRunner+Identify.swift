@@ -132,14 +132,9 @@ extension RequestRunner {
   private func caller(
     of route: Route, _ target: RequestTarget, _ peer: CallerPeer
   ) throws(Problem) -> AcceptedHead.CallerFinding {
-    guard let policy = route.policy.caller else {
-      preconditionFailure("RequestRunner: a protected route without caller")
-    }
-    guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
-      return .inBody(of: peer)
-    }
-    if configuration.accessLog.isEnabled { noteCaller(caller) }
-    return .known(caller)
+    let caller = try AcceptedHead.CallerFinding(by: route.policy, head: head, peer: peer, query: target.query)
+    if case .known(let caller) = caller, configuration.accessLog.isEnabled { noteCaller(caller) }
+    return caller
   }
 
   /// A request without a key on a protected route: refused where one is required, else passed through. It may have a key
@@ -151,21 +146,6 @@ extension RequestRunner {
     let isRefused = configuration.unmatchedKeys != .pass && configuration.routes.carriesKey(head)
     if isRefused { throw .keyNotSupported }
     return .passed(target, by: route, label: nil)
-  }
-}
-
-extension Route {
-  /// Refuses requests whose exchange cannot be recorded, and those whose `Connection` field hides from the backend a
-  /// field of the key or the caller.
-  public func refuseUnprotectable(_ head: MessageHead, _ finding: KeyFinding) throws(Problem) {
-    if finding != .missing || policy.idempotency != .optional {
-      guard !head.requestsUpgrade else { throw .notImplemented }
-      guard !head.isGRPC else { throw .grpcNotProtected }
-    }
-    guard head.first(.connection) != nil else { return }
-    for name in identifyingFields where head.connectionNames(name) {
-      throw .badRequest(.connectionNamesIdentity)
-    }
   }
 }
 

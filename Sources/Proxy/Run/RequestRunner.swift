@@ -139,8 +139,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     try await carryOut(nil, after: newClaimRequest(of: call, owner: worker.newOwner()), of: call)
   }
 
-  /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on, as it does
-  /// before a refusal for which the store has to be queried once more.
+  /// Responds if the record has an outcome to replay, or the request is refused. Returns false if a task has to
+  /// continue, also for `outcome_unknown`, whose cause the store has to be queried for.
+  ///
+  /// Another payload needs no explanation here: where a route explains mismatches, a reply to its first claim is
+  /// `otherRecipe`.
   private func respond(by action: ClaimLifecycle.ClaimedAction, from source: ReplaySource) -> Bool {
     switch action {
     case .replay(let record): replay(record, from: source)
@@ -307,16 +310,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ) async throws(Problem) {
     // Only an owner needs room for a response, and many duplicates may wait. An owner that was overtaken has one.
     if call.lifecycle.overtakenOutcome == nil { delivery.releaseCapture() }
-    let mayGoOn: Bool
+    let mayContinue: Bool
     if let wait {
-      mayGoOn = await wait.changed(leaseLeft: leaseLeft)
+      mayContinue = await wait.changed(leaseLeft: leaseLeft)
     } else {
       do throws(Problem) { wait = try await DuplicateWait(for: call, of: self) } catch {
         throw refusedAsDuplicate(call.lifecycle.gaveUp(for: error))
       }
-      mayGoOn = wait != nil
+      mayContinue = wait != nil
     }
-    guard mayGoOn else { throw refusedAsDuplicate(call.lifecycle.gaveUpWaiting()) }
+    guard mayContinue else { throw refusedAsDuplicate(call.lifecycle.gaveUpWaiting()) }
   }
 
   /// Returns a refusal because of the record's state, and notes whether another delivery of the key caused it. None did

@@ -70,6 +70,12 @@ extension RecordTable {
     _ state: State, _ format: Format, keptUntil: StoreInstant, response: Int64?
   ) throws(TableError) -> StoredRecord.State {
     switch state {
+    case .inFlight, .unknown, .completed:
+      // As 0 it would be so long ago that the record counts as absent.
+      guard !statements.select.isNull(11) else { throw .unreadable("a record without the time of its state") }
+    case .released, .tombstone, .fence: break
+    }
+    switch state {
     case .inFlight: return .inFlight(leaseUntil: instant(11))
     case .unknown: return .unknown(since: instant(11))
     case .released: return .released(until: keptUntil)

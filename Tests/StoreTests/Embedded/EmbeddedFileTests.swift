@@ -102,9 +102,12 @@ struct EmbeddedFileTests {
     try await inDirectory { directory in
       let path = directory.file("semel.db")
       let first = try EmbeddedStore(path: path, logger: Self.logger)
-      let records = [try await first.completed(), try await first.completed(), try await first.completed()]
+      var records: [Claim] = []
+      for _ in 0..<4 { records.append(try await first.completed()) }
       await first.close()
       try edit(path) { database in
+        try database.execute(
+          sql: "UPDATE record SET at = NULL WHERE id = ?", arguments: [Self.blob(records[3].id)])
         try database.execute(
           sql: "UPDATE record SET format = 9 WHERE id = ?", arguments: [Self.blob(records[0].id)])
         try database.execute(
@@ -114,7 +117,9 @@ struct EmbeddedFileTests {
           arguments: [Self.blob(records[2].id)])
       }
       let second = try EmbeddedStore(path: path, logger: Self.logger)
-      for (claim, reason) in zip(records, ["format 9", "without owner", "response is gone"]) {
+      for (claim, reason) in zip(
+        records, ["format 9", "without owner", "response is gone", "without the time"])
+      {
         let error = await #expect(throws: StoreError.self) { try await second.claim(Samples.again(claim)) }
         guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains(reason))

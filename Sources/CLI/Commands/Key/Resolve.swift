@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Idempotency
 
 extension Key {
   /// `semel key resolve`: an operator's statement about an unknown outcome, or about many.
@@ -61,7 +62,7 @@ extension Key {
         guard !allRoutes, !yes else { throw ValidationError("--all-routes and --yes go with --older-than") }
         return try record.requireOne()
       }
-      guard TimeText.seconds(olderThan) != nil else {
+      guard Milliseconds(text: olderThan) != nil else {
         throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")
       }
       try requireMany()
@@ -92,8 +93,9 @@ extension Key {
     }
 
     func run() throws {
-      if let span = olderThan.flatMap(TimeText.seconds) {
-        return try BulkResolution(route: record.route, seconds: span, isConfirmed: yes, call: call).run()
+      if let span = olderThan.flatMap(Milliseconds.init(text:)) {
+        let seconds = Double(span.count) / 1000
+        return try BulkResolution(route: record.route, seconds: seconds, isConfirmed: yes, call: call).run()
       }
       var resolution =
         applied
@@ -106,17 +108,5 @@ extension Key {
           "POST", RecordSelection.place(of: id) + "/resolve", body: try AdminCall.json(of: resolution), id: id
         ))
     }
-  }
-}
-
-/// Spans of time as an operator writes them.
-enum TimeText {
-  /// The seconds of a text such as `90s`; `nil` if it is none.
-  static func seconds(_ text: String) -> Double? {
-    let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    guard let unit = text.last.flatMap({ units[$0] }), let count = Int(text.dropLast()), count >= 0 else {
-      return nil
-    }
-    return Double(count) * unit
   }
 }

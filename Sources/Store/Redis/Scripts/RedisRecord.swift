@@ -38,9 +38,9 @@ final class RedisRecord: Sendable {
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
-  /// The maximum number of digits of an attempt. Lua writes longer numbers in another form, and one that is longer is
-  /// damaged: a thousand generations of attempts take 12.
-  static let maxAttemptDigits = 13
+  /// The maximum number of digits of an attempt (`RedisEpoch.maxGeneration`). A longer one is damaged: Lua would write
+  /// what follows it in another form.
+  static let maxAttemptDigits = 14
   /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and
   /// clocks later than 2001, in milliseconds.
   private static let minInstant: Int64 = 1_000_000_000_000

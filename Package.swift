@@ -12,7 +12,7 @@ let isForModuleTests = Context.environment["SEMEL_MODULE_TESTS"] != nil
 /// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. That
 /// takes in what is `public` and nothing else, which is why modules are `public` to each other although nobody imports
 /// them. Tests in debug check exclusive access at run time; release trusts them, and `Run` has dependencies do the same.
-/// What is fuzzed is optimised and yet has every check.
+/// Fuzzed code is optimised and yet has every check.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
@@ -135,8 +135,8 @@ let package = Package(
       name: "semel",
       dependencies: [
         "Admin", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "Platform", "Proxy", "Settings",
-        "Store",
-        "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
+        "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging,
+        lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Hummingbird", package: "hummingbird"),

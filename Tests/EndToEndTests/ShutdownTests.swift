@@ -111,6 +111,38 @@ struct ShutdownTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `duplicates that wait at the end of the grace are refused, and logged so`(store: StoreKind)
+    async throws
+  {
+    let configuration = Configuration(
+      store: store, top: ["shutdown_grace": "1s"], route: ["lease": "60s", "wait_timeout": "60s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      var clients: [RawClient] = []
+      for count in 0..<3 {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send(Rig.orderText("k"))
+        clients.append(client)
+        if count == 0 { try await rig.backend.arrived(1) }
+      }
+      try await rig.semel.counter("semel_waiting_requests", becomes: 2)
+      let process = rig.semel.process
+      rig.semel.terminate()
+      for (client, status) in zip(clients, [502, 409, 409]) {
+        let response = try await client.response()
+        #expect(response.status == status && response.problem?.code == "outcome_unknown")
+      }
+      try await process.exit(within: .seconds(20))
+      let lines = process.output.split(separator: "\n") + process.errors.split(separator: "\n")
+      let ended = lines.filter { $0.contains(#""method":"POST""#) }
+      #expect(ended.count == 3 && ended.allSatisfy { $0.contains(#""outcome":"refused""#) }, "\(ended)")
+      #expect(rig.backend.requests.count == 1)
+      gate.open()
+    }
+  }
+
   @Test func `requests that have arrived when the process stops get a response`() async throws {
     try await Rig.run(Configuration(top: ["workers": "1"])) { rig in
       var clients: [RawClient] = []

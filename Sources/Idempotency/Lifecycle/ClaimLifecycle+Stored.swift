@@ -65,12 +65,21 @@ extension ClaimLifecycle {
   }
 
   /// Decides on the store's reply to the mark of a run that has timed out; `nil` if the client is refused for that, and a
-  /// late response is awaited. It is not if another owner has completed the record.
+  /// late response is awaited. If another delivery has the record, that one's outcome counts.
   public mutating func marked(_ outcome: OwnerOutcome) -> StoredAction? {
-    guard case .listening = state else { preconditionFailure("ClaimLifecycle: marked outside of listening") }
-    guard case .lost(.completed(let record)) = outcome else { return nil }
-    state = .ended
-    return Self.replacing(by: record)
+    guard case .listening(let claim) = state else {
+      preconditionFailure("ClaimLifecycle: marked outside of listening")
+    }
+    switch outcome {
+    case .lost(.completed(let record)):
+      state = .ended
+      return Self.replacing(by: record)
+    case .lost where outcome.isOvertaking(claim):
+      overtakenRun = .unknown(OvertakenClaim(claim))
+      state = .following
+      return .becomeDuplicate
+    case .done, .lost, .replaced: return nil
+    }
   }
 
   /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well, and

@@ -24,11 +24,11 @@ public struct ClaimLifecycle: ~Copyable {
     /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
     /// the end.
     case owning(Claim)
-    /// The client was refused because the outcome is unknown, and the backend may still respond. Followed by `settling`
-    /// or the end.
+    /// The outcome is unknown since a time-out, and the backend may still respond. Followed by `settling`, by
+    /// `following`, if another owner has the record, or by the end.
     case listening(Claim)
-    /// The backend has responded, and the store is being updated. Followed by `following`, if another owner has the
-    /// record, or by the end.
+    /// The backend has responded, or its response is lost, and the store is being updated. Followed by `following`, if
+    /// another owner has the record, or by the end.
     case settling(Claim)
     /// The request was certainly not executed, or its response has the class `retry`, and the record will be released.
     /// Followed by `retrying`, `following`, if another owner has the record, or the end.

@@ -6,12 +6,12 @@ public enum WritePace {
   /// The time for delays of the process and of the network.
   private static let slack: Milliseconds = 500
   /// The calls of the store in one try: a large response is written to Redis before its record.
-  private static let calls = 2
+  private static let calls: Int64 = 2
 
   /// The time after the store's return by which every owner has repeated its write.
   ///
   /// - Parameter callTime: The longest time of one call of the store.
   public static func span(callTime: Milliseconds) -> Milliseconds {
-    maxPause + slack + Milliseconds(callTime.count * Int64(calls))
+    maxPause + slack + Milliseconds(callTime.count * calls)
   }
 }

@@ -145,8 +145,8 @@ extension Worker {
   /// The bounds of the pauses between two tries to reach the store, in milliseconds.
   static var storePauses: Backoff { Backoff(first: 50, max: WritePace.maxPause.count) }
 
-  /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies; no longer
-  /// than `Fence.storing`, since a fence must outlast it.
+  /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies; no
+  /// longer than `Fence.storing`, since a fence must outlast it.
   ///
   /// - Returns: The reply; `nil` if there was none, or the record cannot be read.
   private func repeatUntilReply(

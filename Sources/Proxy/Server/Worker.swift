@@ -108,10 +108,21 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
         .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
     cut(leases.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
-    // The duplicates that wait for these records are woken and refused meanwhile.
     await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
+    await waitForDuplicates()
     cut(openDeliveries)
     for connection in downstream.connections.values { connection.resetUnread() }
+  }
+
+  /// Waits until the duplicates that the ends of their records have woken are refused: for a claim each, and a quarter of
+  /// a second at most.
+  private func waitForDuplicates() async {
+    for _ in 0..<25 {
+      guard openDeliveries.contains(where: { $0.recordID != nil && $0.responseState == .none }) else {
+        return
+      }
+      await context.sleep(milliseconds: 10)
+    }
   }
 
   private var openDeliveries: [Delivery] { downstream.connections.values.flatMap(\.deliveries) }

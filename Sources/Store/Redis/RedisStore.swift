@@ -7,7 +7,8 @@ import Platform
 /// without one.
 ///
 /// Confined to the loop of its context. A command takes at most `RedisEndpointSettings.timeout`, and a call is one
-/// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long. A stall of this process is not counted for a claim that Redis refused as late.
+/// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long.
+/// A stall of this process is not counted for a claim that Redis refused as late.
 public struct RedisStore: RecordStore {
   let nodes: RedisNodes
   let subscriber: RedisSubscriber

@@ -61,10 +61,13 @@ struct RequestRunnerTests {
     #expect(harness.worker.isIdle)
   }
 
-  @Test func `an owner that lost its response lets no other run after a record that was given back`() throws {
+  @Test(arguments: losses)
+  func `an owner that lost its response lets no other run after a record that was given back`(
+    failures: [UpstreamFailure]
+  ) throws {
     let harness = WorkerHarness()
     let store = harness.store
-    harness.backend.failures = [.responseLost("cut")]
+    harness.backend.failures = failures
     store.onClaim = { .success(.granted($0.granted)) }
     store.markOutcome = .lost(.released(attempt: 2))
     let client = try harness.deliver("{}", key: "k-1")

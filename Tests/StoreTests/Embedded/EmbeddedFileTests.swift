@@ -106,20 +106,17 @@ struct EmbeddedFileTests {
       for _ in 0..<4 { records.append(try await first.completed()) }
       await first.close()
       try edit(path) { database in
-        try database.execute(
-          sql: "UPDATE record SET at = NULL WHERE id = ?", arguments: [Self.blob(records[3].id)])
-        try database.execute(
-          sql: "UPDATE record SET format = 9 WHERE id = ?", arguments: [Self.blob(records[0].id)])
-        try database.execute(
-          sql: "UPDATE record SET owner = x'00' WHERE id = ?", arguments: [Self.blob(records[1].id)])
+        for (record, change) in zip([0, 1, 3], ["format = 9", "owner = x'00'", "at = NULL"]) {
+          try database.execute(
+            sql: "UPDATE record SET \(change) WHERE id = ?", arguments: [Self.blob(records[record].id)])
+        }
         try database.execute(
           sql: "DELETE FROM response WHERE number = (SELECT response FROM record WHERE id = ?)",
           arguments: [Self.blob(records[2].id)])
       }
       let second = try EmbeddedStore(path: path, logger: Self.logger)
-      for (claim, reason) in zip(
-        records, ["format 9", "without owner", "response is gone", "without the time"])
-      {
+      let reasons = ["format 9", "without owner", "response is gone", "without the time"]
+      for (claim, reason) in zip(records, reasons) {
         let error = await #expect(throws: StoreError.self) { try await second.claim(Samples.again(claim)) }
         guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains(reason))

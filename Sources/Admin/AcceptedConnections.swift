@@ -6,8 +6,8 @@ import Synchronization
 
 /// The accepted connections of the listener: Hummingbird's own, except that one is closed if nobody takes it.
 ///
-/// When the process ends because a service has failed, the listener is cancelled, and drops what it has accepted and not
-/// handed on. NIO stops the process if a `NIOAsyncChannel` is dropped that nobody has closed.
+/// When the process ends because a service has failed, the listener is cancelled, and drops what it has accepted and
+/// not handed on. NIO stops the process if a `NIOAsyncChannel` is dropped that nobody has closed.
 struct AcceptedConnections: ServerChildChannel {
   let http1: HTTP1Channel
 

@@ -4,8 +4,8 @@ import Settings
 
 /// The limit of files and sockets that this process may have open.
 enum DescriptorLimit {
-  /// The descriptors besides the connections of clients and backends: 64 of the admin listener's clients, listeners, the
-  /// store, the log.
+  /// The descriptors besides the connections of clients and backends: 64 of the admin listener's clients, listeners,
+  /// the store, the log.
   private static let spare = 192
   private static let sparePerLoop = 8
 

@@ -56,8 +56,8 @@ public final class SocketWriter: @unchecked Sendable {
   /// Writes as much as the kernel takes, now or with the batch, and passes the rest to NIO, which also handles a write
   /// error.
   ///
-  /// - Returns: True if all has left or joined the batch. False if bytes were passed to NIO, which may have written them
-  ///   within this call, after a call of `didLeave`: see `isWaiting`. `didStall` reports the same of a batch.
+  /// - Returns: True if all has left or joined the batch. False if bytes were passed to NIO, which may have written
+  ///   them within this call, after a call of `didLeave`: see `isWaiting`. `didStall` reports the same of a batch.
   @discardableResult
   public func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
     context.eventLoop.assertInEventLoop()

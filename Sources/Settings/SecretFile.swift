@@ -5,7 +5,7 @@ import Idempotency
 public enum SecretFile {
   /// The reason for which a file yields no secret. It reveals nothing of the file's content.
   public struct Fault: Error, Equatable, CustomStringConvertible {
-    /// Follows the file's name: `does not exist`.
+    /// The text that follows the file's name, such as `does not exist`.
     public let description: String
   }
 

@@ -11,7 +11,7 @@ public final class StrayBytes: Sendable {
 
   private let counts: Mutex<Counts>
 
-  /// - Parameter upstreams: those that are counted from 0 on; others follow with their first connection.
+  /// - Parameter upstreams: The names of those that are counted from 0 on; others follow with their first connection.
   public init(upstreams: [String] = []) {
     counts = Mutex(Counts(connections: Dictionary(upstreams.map { ($0, 0) }) { first, _ in first }))
   }

@@ -63,12 +63,12 @@ struct EvidenceTests {
 
   @Test func `a key that is ignored is told from one that is refused`() {
     let accepted: (Finding) -> Finding = { $0 }
-    #expect(evidence(400, 400).keptOrRefused(accepted: accepted) == .met("refused with 400"))
-    #expect(evidence(201, 201).keptOrRefused(accepted: accepted) == .observed("taken as a key"))
+    #expect(evidence(400, 400).oneIntentOrRefused(accepted: accepted) == .met("refused with 400"))
+    #expect(evidence(201, 201).oneIntentOrRefused(accepted: accepted) == .observed("taken as a key"))
     #expect(
-      evidence(201, 201, executions: .exactly(2)).keptOrRefused(accepted: accepted)
+      evidence(201, 201, executions: .exactly(2)).oneIntentOrRefused(accepted: accepted)
         == .violated("the key was ignored: run twice instead of once"))
-    #expect(evidence(500, 500).keptOrRefused(accepted: accepted) == .violated("failed with 500"))
+    #expect(evidence(500, 500).oneIntentOrRefused(accepted: accepted) == .violated("failed with 500"))
   }
 
   @Test func `an endless response is no refusal`() {
@@ -76,23 +76,23 @@ struct EvidenceTests {
     evidence.exchanges[0].outcome = .endless("a body of more than 8 MiB")
     let undecided = Finding.undecided("delivery 1: a body of more than 8 MiB")
     let accepted: (Finding) -> Finding = { $0 }
-    #expect(evidence.keptOrRefused(accepted: accepted) == undecided)
+    #expect(evidence.oneIntentOrRefused(accepted: accepted) == undecided)
     #expect(evidence.refusedByClosing(0) == undecided)
-    #expect(evidence.keptApart() == undecided)
+    #expect(evidence.twoIntents() == undecided)
     evidence.exchanges[0].outcome = .none("the connection ended")
     #expect(evidence.refusedByClosing(0) == .met("the connection was closed"))
   }
 
   @Test func `two keys with one result are one`() {
-    #expect(evidence(201, 201, executions: .exactly(2)).keptApart() == .met("run twice"))
+    #expect(evidence(201, 201, executions: .exactly(2)).twoIntents() == .met("run twice"))
     #expect(
-      evidence(201, 201, executions: .exactly(1)).keptApart() == .violated("run once instead of 2 times"))
+      evidence(201, 201, executions: .exactly(1)).twoIntents() == .violated("run once instead of 2 times"))
     #expect(
-      evidence(201, 201, executions: .atLeast(1)).keptApart()
+      evidence(201, 201, executions: .atLeast(1)).twoIntents()
         == .violated("the second key got the first one's result"))
-    #expect(evidence(201, 201).keptApart() == .undecided("both have the same result"))
-    #expect(evidence(201, 409).keptApart() == .violated("the second key is refused with 409"))
-    #expect(evidence(400, 201).keptApart() == .met("refused with 400"))
+    #expect(evidence(201, 201).twoIntents() == .undecided("both have the same result"))
+    #expect(evidence(201, 409).twoIntents() == .violated("the second key is refused with 409"))
+    #expect(evidence(400, 201).twoIntents() == .met("refused with 400"))
   }
 
   @Test(arguments: [

@@ -196,8 +196,8 @@ struct CrashTests {
     }
   }
 
-  /// Freezes the first node during its run of the order "k", until a second node runs it, too. The gates are those of the
-  /// backend's two responses, of which the second one refuses the order.
+  /// Freezes the first node during its run of the order "k", until a second node runs it, too. The gates are those of
+  /// the backend's two responses, of which the second one refuses the order.
   private func overtake(_ rig: Rig, _ gates: [Gate]) async throws -> (
     other: SemelProcess, connection: RawClient, second: Task<ReceivedResponse, any Error>
   ) {

@@ -40,7 +40,7 @@ struct OutageTests {
       try await expectRefusedAsKnown(rig)
       gate.open()
       #expect(try await first.text == "once")
-      // Completed, although the store could not be told.
+      // Completed, although the store could not record it.
       try await expectRefusedAsKnown(rig)
       // A key that was never seen runs.
       #expect(try await rig.order("new").idempotencyStatus == "unprotected")

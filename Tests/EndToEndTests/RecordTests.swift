@@ -258,8 +258,8 @@ struct RecordTests {
       expectReplayed(try await rig.order("a", at: second), of: first)
       let forgotten = try await rig.key(["forget"] + Rig.selection("a"))
       #expect(
-        forgotten.output.contains(#""warning" : "other nodes could not be told"#), "\(forgotten.output)")
-      #expect(forgotten.errors.contains("semel: warning: other nodes could not be told"))
+        forgotten.output.contains(#""warning" : "other nodes could not be notified"#), "\(forgotten.output)")
+      #expect(forgotten.errors.contains("semel: warning: other nodes could not be notified"))
       #expect(forgotten.errors.contains("+publish"))
       expectReplayed(try await rig.order("a", at: second), of: first)
 

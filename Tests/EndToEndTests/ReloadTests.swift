@@ -143,7 +143,7 @@ struct ReloadTests {
       for expected in ["reload refused", "semel.yaml:2:1: colour: unknown member", "routes[0].lease:"] {
         #expect(page.text.contains(expected), "\(expected) in \(page.text)")
       }
-      for expected in ["colour: unknown member", "routes[0].lease:", "the old configuration goes on"] {
+      for expected in ["colour: unknown member", "routes[0].lease:", "the old configuration stays in use"] {
         try await rig.semel.process.line(containing: expected)
       }
 

@@ -1,5 +1,5 @@
-// A wall clock that a test sets: preloaded into a process, it adds an offset in seconds to the system's time, read from the
-// file that STEPPED_CLOCK names.
+// A wall clock that a test sets: preloaded into a process, it adds an offset in seconds to the system's time, read from
+// the file that STEPPED_CLOCK names.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -15,8 +15,8 @@ from test_batches import BatchContract, BatchResponses, Overlap  # Their tests a
 from test_losses import Losses, Storms  # Their tests are found here.
 
 # The bug, faults that Semel without it withstands, how many intents it takes until it mostly shows several times over,
-# the rules that it breaks, and the store, if that is not one Redis. Chance decides: a run in which a bug did not show is
-# repeated, ROUNDS times at most.
+# the rules that it breaks, and the store, if that is not one Redis. Chance decides: a run in which a bug did not show
+# is repeated, ROUNDS times at most.
 PLANTED = [
     ("no-owner-check", "slow, and frozen", 1500, {2}, None),
     ("lease-as-ttl", "node killed", 600, {1, 2}, None),

@@ -1,11 +1,12 @@
 /* The claim protocol for one key: what its deliveries, the store and time may do to one another.
  *
- * Here stands what Sources/Idempotency (RecordRules, SendPermit, ClaimLifecycle), its scripts in Sources/Store/Redis and
- * Sources/Proxy (LeaseKeeper, OwnedRun, RequestRunner) do, less what does not matter to safety: payloads, retention, caches. A
- * delivery's owner token is its number. A command that was sent is run by the store at once, later or never, in any
- * order with others, and its reply may be lost: that is a network, a frozen Redis and a repeated command in one. A
- * delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks, alike by the store
- * and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the permit's margin is for.
+ * Here stands what Sources/Idempotency (RecordRules, SendPermit, ClaimLifecycle), its scripts in Sources/Store/Redis
+ * and Sources/Proxy (LeaseKeeper, OwnedRun, RequestRunner) do, less what does not matter to safety: payloads,
+ * retention, caches. A delivery's owner token is its number. A command that was sent is run by the store at once, later
+ * or never, in any order with others, and its reply may be lost: that is a network, a frozen Redis and a repeated
+ * command in one. A delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks,
+ * alike by the store and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the
+ * permit's margin is for.
  *
  * A delivery's first command may be a claim without a script (PlainClaim). It has no deadline, and its lease begins
  * when it is sent, by an estimate that is never behind. Whoever repeats it or gives it back ends the connection that it
@@ -17,10 +18,10 @@
  *
  * -D RETRY: on_unknown is `retry`, else `hold`. -D FORGET: an operator forgets the record once, at any moment, and what
  * is completed after that may end before the owner from before it does. What was forgotten may then run again; but no
- * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
- * It knows the owner whose record it took the place of, until another one claims: to that owner a late copy of its claim
- * grants nothing. By the time of another owner such copies are over, since each has a deadline. Then no operator resolves,
- * and one delivery's claim alone is copied, which keeps the search short.
+ * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every
+ * owner. It knows the owner whose record it took the place of, until another one claims: to that owner a late copy of
+ * its claim grants nothing. By the time of another owner such copies are over, since each has a deadline. Then no
+ * operator resolves, and one delivery's claim alone is copied, which keeps the search short.
  *
  * -D FAILOVER: Redis loses its newest writes once, under `store.replicas`. From one moment on the replica gets nothing
  * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
@@ -29,20 +30,20 @@
  * A release in vain leaves the record in flight, and nobody's (RedisScript.awaitsReplicas). At the new server claims
  * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (LeaseKeeper.renewNow).
  *
- * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time. What
- * makes up for that with `retry`: for a lease no record is taken over (RedisAlarm.mayTakeOver), whose owner may not have
- * renewed there in time. So the protocol holds with NO_GRACE as well. A process that has not met the server of before
- * has neither: with a clock that is ahead, two owners may then send, which NO_GRACE and NO_ERA find together.
+ * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time.
+ * What makes up for that with `retry`: for a lease no record is taken over (RedisAlarm.mayTakeOver), whose owner may
+ * not have renewed there in time. So the protocol holds with NO_GRACE as well. A process that has not met the server of
+ * before has neither: with a clock that is ahead, two owners may then send, which NO_GRACE and NO_ERA find together.
  *
  * To keep this search short, no operator resolves, claims are neither copied nor repeated after a refusal, an owner
  * renews only before it sends, and the owners' clocks miss no tick. The searches without FAILOVER have all of these.
  *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
- * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE, NO_KILL (the connection of a claim without a script is
- * not ended), PLAIN_LATE (its lease begins by an estimate that is behind); with FORGET: NO_FENCE, FENCE_DELETED,
- * FENCE_ENDS, FENCE_BLIND (it knows no owner); with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE
- * (claims do not wait for the owners) with NO_ERA (records are taken over at once), UNPROVEN_READ (a client gets an
- * outcome that the replica lacks).
+ * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE, NO_KILL (the connection of a claim
+ * without a script is not ended), PLAIN_LATE (its lease begins by an estimate that is behind); with FORGET: NO_FENCE,
+ * FENCE_DELETED, FENCE_ENDS, FENCE_BLIND (it knows no owner); with FAILOVER: NO_WAIT (a grant counts without the
+ * replica); with FAILOVER and RETRY: NO_GRACE (claims do not wait for the owners) with NO_ERA (records are taken over
+ * at once), UNPROVEN_READ (a client gets an outcome that the replica lacks).
  */
 
 #ifndef N

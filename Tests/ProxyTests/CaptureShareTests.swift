@@ -47,18 +47,18 @@ struct CaptureShareTests {
 
   @Test func `outcomes that wait for the store take half of it`() {
     let captures = CaptureShare()
-    #expect(captures.keep(Self.share / 2, of: Self.memory))
-    #expect(!captures.keep(1, of: Self.memory))
+    #expect(captures.holdOutcome(Self.share / 2, of: Self.memory))
+    #expect(!captures.holdOutcome(1, of: Self.memory))
     #expect(captures.taken == Self.share / 2)
     #expect(captures.reserve(of: Self.memory))
     captures.giveReservation()
-    captures.giveKept(Self.share / 2)
+    captures.releaseOutcome(Self.share / 2)
     #expect(captures.taken == 0)
     // And no more than there is.
     #expect(Self.grow(captures, Self.share / 4 * 3, caller: 1))
-    #expect(!captures.keep(Self.share / 2, of: Self.memory))
-    #expect(captures.keep(Self.share / 4, of: Self.memory))
-    captures.giveKept(Self.share / 4)
+    #expect(!captures.holdOutcome(Self.share / 2, of: Self.memory))
+    #expect(captures.holdOutcome(Self.share / 4, of: Self.memory))
+    captures.releaseOutcome(Self.share / 4)
     captures.shrink(by: Self.share / 4 * 3, caller: 1)
     #expect(captures.taken == 0)
   }

@@ -1,8 +1,8 @@
 import Idempotency
 import NIOCore
 
-/// A client's body that is there at once, piece by piece. `@unchecked`, because one exchange alone reads it, and the test
-/// only once that has ended.
+/// A client's body that is there at once, piece by piece. `@unchecked`, because one exchange alone reads it, and the
+/// test only once that has ended.
 final class Pieces: RequestBodyStream, @unchecked Sendable {
   private var left: [String]
   private let ending: UpstreamFailure?

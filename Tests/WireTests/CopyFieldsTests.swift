@@ -5,7 +5,7 @@ import Wire
 struct CopyFieldsTests {
   private func copied(
     _ lines: String, omitting omitted: FieldNameSet = [],
-    underscored: UnderscoredFields = .kept(except: [])
+    underscored: UnderscoredFields = .passed(except: [])
   ) throws -> String {
     let head = try head(lines)
     var output = ByteBuffer()
@@ -50,7 +50,7 @@ struct CopyFieldsTests {
 
       """
     let kept = "Idempotency_Key: 6\r\nIdempotency_Attempts: 7\r\n"
-    #expect(try copied(lines, omitting: .ownRequest, underscored: .kept(except: .ownRequest)) == kept)
+    #expect(try copied(lines, omitting: .ownRequest, underscored: .passed(except: .ownRequest)) == kept)
     #expect(try copied(lines, omitting: .ownRequest, underscored: .dropped) == "")
     #expect(
       try copied("A: b\r\n" + lines + "C: d\r\n_: e\r\n", omitting: .ownRequest, underscored: .dropped)

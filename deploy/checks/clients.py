@@ -20,8 +20,8 @@ BINARY = os.environ.get("SEMEL_BINARY", str(DEPLOY.parent / ".build/debug/semel"
 PAGE = (DEPLOY / "clients.md").read_text()
 PATIENCE = 60
 
-# The command line of the other programs for the page's module: URL NAME BODY, and a line on standard output. Node has no
-# localStorage that survives the process, and older versions have `crypto` as a module only.
+# The command line of the other programs for the page's module: URL NAME BODY, and a line on standard output. Node has
+# no localStorage that survives the process, and older versions have `crypto` as a module only.
 DRIVER = """
 import {existsSync, readFileSync, writeFileSync} from 'node:fs'
 import {webcrypto} from 'node:crypto'

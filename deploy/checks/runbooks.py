@@ -65,8 +65,8 @@ class Names:
 
     # The name of this machine as records have it, which is a node's, and the page's.
     NODES = rf"(?<!\S)(orders-1|{re.escape(re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())[-24:])})(?!\S)"
-    # Ids of records, digests and ports are the same throughout one run; times, ages, sizes and what idle nodes count are of
-    # no interest.
+    # Ids of records, digests and ports are the same throughout one run; times, ages, sizes and what idle nodes count
+    # are of no interest.
     SAME = re.compile(
         r"(?<![\w-])[\w-]{43}(?![\w-])|(?<![.\w-])[0-9a-f]{8}(?![\w-])|(?<=127\.0\.0\.1:)\d+|(?<=127\.0\.0\.1 port )\d+"
         r"|(?<=127\.0\.0\.1,port=)\d+")

@@ -15,8 +15,8 @@ sys.path.insert(0, str(LOADTEST))
 from lib.histogram import Histogram
 from lib.rig import HERE, free_port
 
-# Some 340 were measured, however many records there are. Redis takes memory in steps of 64 bytes for a text of this length:
-# with 13 more, by the name of this node or of a backend that is not nginx, a record takes the next step.
+# Some 340 were measured, however many records there are. Redis takes memory in steps of 64 bytes for a text of this
+# length: with 13 more, by the name of this node or of a backend that is not nginx, a record takes the next step.
 RECORD_BYTES = 350 if len(socket.gethostname()) <= 15 and shutil.which("nginx") else 350 + 64
 
 

@@ -419,7 +419,8 @@ def kill(process):
 
 
 SITUATIONS = Situation.__subclasses__()
-# The alerts whose situation is not planted: what a healthy node's counters would grow by in a minute, and its gauges be.
+# The alerts whose situation is not planted: what a healthy node's counters would grow by in a minute, and its gauges
+# be.
 FIGURES = {"SemelTokenKeysOld": {"semel_jwks_age_seconds": 60, "semel_jwks_keys": 2}}
 
 

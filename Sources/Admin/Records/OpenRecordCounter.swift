@@ -7,7 +7,7 @@ import Telemetry
 /// The number of open records, and the age of the oldest, by state.
 struct RecordCount: Sendable {
   private(set) var counts: [OpenState: Int] = [.inFlight: 0, .unknown: 0, .unreadable: 0]
-  /// Nothing is known of the age of an unreadable record.
+  /// The age of the oldest record, by state. That of an unreadable record is not known.
   private(set) var oldest: [OpenState: Milliseconds] = [.inFlight: 0, .unknown: 0]
 
   mutating func add(_ record: RecordView) {
@@ -93,7 +93,7 @@ public final class OpenRecordCounter: Service {
 
   /// Reads the count, or makes it. Returns the pause until the next time.
   private func look() async -> Duration {
-    guard let board else { return max(Self.pause, await count(goingOn: {}) * 100) }
+    guard let board else { return max(Self.pause, await count(onProgress: {}) * 100) }
     if let text = try? await board.lastCount(), let known = RecordCount.read(text) {
       last.withLock { $0 = known }
       return Self.pause
@@ -101,17 +101,17 @@ public final class OpenRecordCounter: Service {
     guard (try? await board.takeTurn(token, for: Self.turn)) == true else { return Self.pause }
     let span = await count { [token] in _ = try? await board.takeTurn(token, for: Self.turn) }
     if let (count, at) = last.withLock({ $0 }) {
-      let kept = max(Self.pause * 2, span * 4)
-      try? await board.post(count.text(at: at), for: .seconds(kept.components.seconds))
+      let lifetime = max(Self.pause * 2, span * 4)
+      try? await board.post(count.text(at: at), for: .seconds(lifetime.components.seconds))
     }
     return Self.pause
   }
 
-  /// Makes the count and returns its duration. Calls `goingOn` periodically.
-  private func count(goingOn: @Sendable () async -> Void) async -> Duration {
+  /// Makes the count and returns its duration. Calls `onProgress` periodically.
+  private func count(onProgress: @Sendable () async -> Void) async -> Duration {
     let startedAt = ContinuousClock.now
     let lapsed = Self.minLapse..<newLapses(at: startedAt)
-    if let count = try? await recordAdmin.count(lapsed: lapsed, goingOn: goingOn), !Task.isCancelled {
+    if let count = try? await recordAdmin.count(lapsed: lapsed, onProgress: onProgress), !Task.isCancelled {
       walkedAt.withLock { $0 = startedAt }
       last.withLock { $0 = (count, WallClock.milliseconds()) }
     }

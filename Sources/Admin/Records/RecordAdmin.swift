@@ -218,7 +218,7 @@ public struct RecordAdmin: Sendable {
     if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     let (outcome, view) = try await change("resolve", id, peer, details) { () async throws(StoreError) in
-      // Both are on their way at once, in this order: a store without a reply must not keep the change from being tried.
+      // Both are sent at once, in this order: a store without a reply must not keep the change from being tried.
       async let view = try? store.inspect(id)
       async let outcome = Self.result { () throws(StoreError) in
         try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
@@ -250,14 +250,15 @@ public struct RecordAdmin: Sendable {
   /// Reports a change that the store has made to this process's observer.
   func noteChange(of id: RecordID, _ change: Change) { onChange(id, change) }
 
-  /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
+  /// Makes other nodes drop the record from their caches. Returns a warning for the operator if they cannot be
+  /// notified.
   func announce(_ id: RecordID) async -> String? {
     do throws(StoreError) {
       try await invalidations?.announce(id)
       return nil
     } catch {
       return
-        "other nodes could not be told of the change, and one that holds this record in its cache may replay it "
+        "other nodes could not be notified of the change, and one that holds this record in its cache may replay it "
         + "until its retention ends; allow +publish to Semel's Redis user and repeat the command, or restart the "
         + "other nodes: \(error.text)"
     }
@@ -289,9 +290,9 @@ public struct RecordAdmin: Sendable {
   ///
   /// - Parameters:
   ///   - lapsed: The ages of lapses that no earlier count has found.
-  ///   - goingOn: Called every ten seconds or so.
+  ///   - onProgress: Called every ten seconds or so.
   func count(
-    lapsed: Range<Milliseconds>, goingOn: @Sendable () async -> Void
+    lapsed: Range<Milliseconds>, onProgress: @Sendable () async -> Void
   ) async throws(AdminError) -> RecordCount {
     let store = store
     var lapses = NewLapses(of: lapsed, shadowed: await currentRoutes().filter(\.shadow).map(\.name))
@@ -307,7 +308,7 @@ public struct RecordAdmin: Sendable {
       }
       count.add(unreadable: part.unreadable.count)
       if ContinuousClock.now - calledAt > .seconds(10) {
-        await goingOn()
+        await onProgress()
         calledAt = .now
       }
       cursor = part.next
@@ -338,7 +339,7 @@ private struct NewLapses {
   private static let max = 1000
 
   private let ages: Range<Milliseconds>
-  /// Routes whose records are nobody's outcome.
+  /// The names of the shadowed routes, whose records are nobody's outcome.
   private let shadowed: Set<String>
   private var left = Self.max
 
@@ -347,7 +348,7 @@ private struct NewLapses {
     self.shadowed = Set(shadowed)
   }
 
-  /// Whether a record is one of them and to be reported.
+  /// Takes a record. Returns whether its lapse is a new one, and to be reported.
   mutating func take(_ record: RecordView) -> Bool {
     guard left > 0, record.cause == .leaseLapsed, case .unknown(let age, _) = record.standing,
       ages.contains(age), record.attribution.map({ !shadowed.contains($0.route) }) ?? true

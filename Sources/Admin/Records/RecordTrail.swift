@@ -16,7 +16,7 @@ struct RecordTrail: Sendable {
   /// The latest event.
   var latest: JournalEntry
 
-  /// The origin as far as the requests tell it.
+  /// The origin, as far as the requests name it.
   var attribution: Attribution {
     Attribution(route: route ?? "", keyDigest: keyDigest, callerDigest: callerDigest, node: "")
   }

@@ -77,7 +77,7 @@ struct ResolutionDocument: OperatorDocument {
     }
     return amend == true
       ? "only what an operator resolved can be amended, and before it is claimed again"
-      : "only an unknown outcome can be resolved (amend corrects what an operator said)"
+      : "only an unknown outcome can be resolved (amend corrects an earlier resolution)"
   }
 
   /// A cookie is its first client's: a route replays it only where its owner says so.

@@ -52,7 +52,7 @@ struct StatedRequest {
     body = try StatedBody.bytes(payload.body, base64: payload.bodyBase64, in: "payload.")
   }
 
-  /// The name of a host by which records are told apart; `nil` for an address.
+  /// The name of a host, which is a part of its records' identity; `nil` for an address, which is none.
   private static func name(_ host: RequestHost?) -> ByteBuffer? {
     host.flatMap { $0.isAddress ? nil : $0.name }
   }

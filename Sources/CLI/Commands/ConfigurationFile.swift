@@ -7,8 +7,8 @@ import Settings
 struct ConfigurationFile {
   let path: String
   let settings: Settings
-  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to tell two files
-  /// apart.
+  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to distinguish two
+  /// files.
   let digest: String
 
   /// The errors of a file, one line each.

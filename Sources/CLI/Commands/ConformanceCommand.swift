@@ -88,8 +88,8 @@ struct ConformanceCommand: AsyncParsableCommand {
     }
   }
 
-  /// Creates the report's file, before anything is created at the endpoint. A file that is there keeps its content until
-  /// the report replaces it.
+  /// Creates the report's file, before anything is created at the endpoint. A file that is there keeps its content
+  /// until the report replaces it.
   private func prepareOutput() throws {
     guard let output else { return }
     let descriptor = open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)

@@ -70,8 +70,8 @@ extension ExitCode {
 
 /// The streams that the process was given.
 enum StandardStreams {
-  /// Opens those that the caller has closed. A file of Semel's own would get their numbers otherwise, and with them what
-  /// is printed.
+  /// Opens those that the caller has closed. A file of Semel's own would get their numbers otherwise, and with them
+  /// what is printed.
   static func openMissing() {
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
       // The lowest free number is this one.

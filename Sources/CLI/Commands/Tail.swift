@@ -64,7 +64,7 @@ struct Tail: ParsableCommand {
   /// it may be far.
   private static func endWithReader() {
     _ = startThread {
-      // No event is asked for: the call returns for an error or a hang-up alone.
+      // No event is requested: the call returns for an error or a hang-up alone.
       var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
       while poll(&output, 1, -1) < 0, errno == EINTR {}
       Glibc.exit(0)

@@ -60,7 +60,7 @@ struct Explanation {
     try await explain(head, target, host, peer)
   }
 
-  /// Chooses the route, and goes on if that protects the request.
+  /// Chooses the route, and explains the rest if that protects the request.
   private mutating func explain(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer
   ) async throws(Problem) {

@@ -149,7 +149,7 @@ actor NamespaceGuard {
   /// used another one.
   ///
   /// It does not refuse: every sidecar has its backend at 127.0.0.1, and environments that share a store may use one
-  /// name for different backends. A renamed namespace cannot be told from a second service or environment.
+  /// name for different backends. A renamed namespace looks like a second service or environment.
   private func register(_ settings: Settings, isNew: Bool) async {
     guard let directory else { return }
     let digest = KnownConfiguration(settings).digest

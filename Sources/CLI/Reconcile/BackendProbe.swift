@@ -24,8 +24,7 @@ struct BackendProbe: OutcomeProbe {
         logNoResponse(of: query, "the head of its response can be read in more than one way")
         return nil
       }
-      // A cut cannot be told from the end of the connection, and clients would take a compressed body for the document
-      // itself.
+      // A cut looks like the end of the connection, and clients would take a compressed body for the document itself.
       let isDelimited = !response.isHTTP1 || head.framing != .untilClose
       let isKept = response.isWhole && isDelimited && !head.head.hasContentCoding
       return ProbeResponse(
@@ -47,8 +46,8 @@ struct BackendProbe: OutcomeProbe {
 extension HTTPCall.Response {
   fileprivate var isHTTP1: Bool { head.starts(with: "HTTP/1.".utf8) }
 
-  /// The head, read as strictly as that of any backend's response: what libcurl makes of an ambiguous one must not decide
-  /// on an outcome. `nil` if it cannot be read in only one way.
+  /// The head, read as strictly as that of any backend's response: what libcurl makes of an ambiguous one must not
+  /// decide on an outcome. `nil` if it cannot be read in only one way.
   fileprivate func readHead() -> ResponseHead? {
     var bytes = ByteBuffer(bytes: head)
     if !isHTTP1, let end = head.firstIndex(of: UInt8(ascii: "\n")) {

@@ -65,7 +65,7 @@ actor ConfigurationReload {
     status.refusal = ConfigurationStatus.Refusal(at: Timestamp.now(), reasons: reasons)
     for reason in reasons { logger.error("reload: \(reason)") }
     logger.error(
-      "the reload was refused; the old configuration goes on",
+      "the reload was refused; the old configuration stays in use",
       metadata: ["configuration": "\(status.digest)"])
     counters.add(.reloadsRefused)
   }

@@ -1,4 +1,4 @@
-/// One thing that a check examines.
+/// One requirement that a check examines.
 public struct Case: Sendable {
   public var section: Section
   /// The case's own name: lower case, with hyphens.

@@ -53,7 +53,7 @@ extension Catalogue {
       if evidence.responses.contains(where: { $0["X-Injected"] != nil }) {
         return .violated("the response has a field out of the key")
       }
-      return evidence.keptOrRefused { _ in .met("taken as a key") }
+      return evidence.oneIntentOrRefused { _ in .met("taken as a key") }
     }
   }
 
@@ -74,7 +74,7 @@ extension Catalogue {
     Section.security.must(
       name, "keys \(subject) are two keys",
       Script(.deliver(Delivery(.text(first))), .deliver(Delivery(.text(second))))
-    ) { $0.keptApart() }
+    ) { $0.twoIntents() }
   }
 
   private static let callers: [Case] = [
@@ -141,7 +141,7 @@ extension Catalogue {
     Section.beyond.may(
       "empty-body", "a key on a request without a body",
       Script(.deliver(Delivery(.fresh("a"), .empty)), .deliver(Delivery(.fresh("a"), .empty)))
-    ) { $0.keptOrRefused { _ in .observed("taken as a key") }.asObservation },
+    ) { $0.oneIntentOrRefused { _ in .observed("taken as a key") }.asObservation },
     Section.beyond.may(
       "preflight", "a page of another origin that wants to send a key",
       Script(

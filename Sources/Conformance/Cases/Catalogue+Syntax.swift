@@ -5,7 +5,7 @@ extension Catalogue {
         "quoted", "a key is a String of RFC 8941", Script(.deliver(Delivery(.values(["\"{a}\""]))))
       ) { $0.succeeded(0) },
       Section.syntax.may("bare", "a key without quotes", twice("{a}")) { evidence in
-        evidence.keptOrRefused { _ in .observed("taken as a key") }.asObservation
+        evidence.oneIntentOrRefused { _ in .observed("taken as a key") }.asObservation
       },
       Section.syntax.may(
         "quoted-is-bare", "a quoted and a bare key with the same characters",
@@ -27,7 +27,7 @@ extension Catalogue {
     ("length-1024", "a String of 1,024 characters", "\"{a}\(String(repeating: "x", count: 988))\""),
   ].map { name, title, value in
     Section.syntax.should(name, title + " is one key, or refused", twice(value)) { evidence in
-      evidence.keptOrRefused { _ in .met("taken as a key") }
+      evidence.oneIntentOrRefused { _ in .met("taken as a key") }
     }
   }
 
@@ -44,13 +44,13 @@ extension Catalogue {
       ("empty-value", "an empty field", ""),
     ].map { name, title, value in
       Section.syntax.should(name, title + " is refused, or at least not ignored", twice(value)) { evidence in
-        evidence.keptOrRefused { $0 }
+        evidence.oneIntentOrRefused { $0 }
       }
     } + [
       Section.syntax.should(
         "repeated", "two key fields in one request are refused", twice("\"{a}\"", "\"{b}\"")
       ) {
-        $0.keptOrRefused { _ in .violated("a request with two keys was accepted") }
+        $0.oneIntentOrRefused { _ in .violated("a request with two keys was accepted") }
       }
     ]
 }

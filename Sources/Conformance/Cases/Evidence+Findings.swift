@@ -87,7 +87,7 @@ extension Evidence {
 
   /// Checks that two equal deliveries with this form of a key were treated as one intent, or refused: an endpoint may
   /// enforce a format of its own.
-  func keptOrRefused(accepted: (Finding) -> Finding) -> Finding {
+  func oneIntentOrRefused(accepted: (Finding) -> Finding) -> Finding {
     for number in exchanges.indices {
       if let response = self[number], response.isServerError {
         return .violated("failed with \(response.status)")
@@ -109,7 +109,7 @@ extension Evidence {
   }
 
   /// Checks that two keys were treated as two; an endpoint may refuse the form of the first one.
-  func keptApart() -> Finding {
+  func twoIntents() -> Finding {
     guard let first = self[0] else { return refusedByClosing(0) }
     guard let second = self[1] else { return .undecided(absence(1)) }
     guard first.isSuccess else { return .met("refused with \(first.status)") }

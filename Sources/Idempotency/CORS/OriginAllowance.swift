@@ -17,8 +17,8 @@ public struct OriginAllowance: Sendable, Hashable {
     withCredentials = head.string(.accessControlAllowCredentials) == "true"
   }
 
-  /// The permission in the field lines of a recorded response; `nil` if there is none, or more than one, or it is for no
-  /// page that has an origin.
+  /// The permission in the field lines of a recorded response; `nil` if there is none, or more than one, or it is for
+  /// no page that has an origin.
   public init?(recorded fields: ByteBuffer) {
     var origin: String?
     var count = 0

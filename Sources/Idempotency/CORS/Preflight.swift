@@ -15,8 +15,8 @@ public struct Preflight: Sendable {
     "access-control-request-method", "cache-control", "origin", "pragma", "referer", "user-agent",
   ]
 
-  /// `nil` if the request does not have the form of a preflight. No preflight overrides its method. Fields with keys are
-  /// for `RouteTable.preflight` to judge.
+  /// `nil` if the request does not have the form of a preflight. No preflight overrides its method. Fields with keys
+  /// are for `RouteTable.preflight` to judge.
   init?(_ head: MessageHead) {
     guard head.method == .options, head.names.isDisjoint(with: .methodOverrides),
       case .once(let origin) = head.find("origin"), !origin.isEmpty,
@@ -33,8 +33,8 @@ public struct Preflight: Sendable {
 }
 
 extension KeySource {
-  /// The names of the fields with the key or a part of it that no preflight has, in lower case. A field that browsers set
-  /// counts only if it is the whole key.
+  /// The names of the fields with the key or a part of it that no preflight has, in lower case. A field that browsers
+  /// set counts only if it is the whole key.
   var fieldsOutsidePreflights: [String] {
     switch self {
     case .header(let name): [name]

@@ -45,8 +45,8 @@ extension MediaType {
   /// The media type of a head of which all readers take the same one; `nil` if there is none, or it is ambiguous.
   static func unambiguous(_ head: MessageHead) -> MediaType? { isAmbiguous(head) ? nil : of(head) }
 
-  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list or
-  /// that some readers end at a space.
+  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list
+  /// or that some readers end at a space.
   static func isAmbiguous(_ head: MessageHead) -> Bool {
     guard let field = head.first(.contentType) else { return false }
     guard head.count(.contentType) == 1 else { return true }

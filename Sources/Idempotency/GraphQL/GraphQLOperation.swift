@@ -59,8 +59,8 @@ private struct URLParameters {
 
   /// The names by which the most lenient servers take a parameter, in lower case.
   ///
-  /// Some strip control characters and spaces at both ends, as Java's `trim` does, and some end a name at NUL. PHP leaves
-  /// out the index of a list, and takes a space, a dot or an open bracket within a name for an underscore.
+  /// Some strip control characters and spaces at both ends, as Java's `trim` does, and some end a name at NUL. PHP
+  /// leaves out the index of a list, and takes a space, a dot or an open bracket within a name for an underscore.
   private static func names(_ encoded: UnsafeRawBufferPointer) -> [String] {
     let decoded = IteratorSequence(PercentText(encoded, as: .form)).map(ASCII.lowercased)
     let name = decoded.drop { $0 <= 0x20 }.prefix { $0 != 0 }

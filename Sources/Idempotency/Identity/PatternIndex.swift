@@ -15,7 +15,7 @@ final class PatternIndex {
     var matchesRest: Bool
   }
 
-  /// The patterns of one form, with the numbers by their literals at each selection of places that was asked for.
+  /// The patterns of one form, with the numbers by their literals at each selection of places that was queried.
   private struct Group {
     let form: Form
     let members: [(number: Int, segments: [[UInt8]?])]

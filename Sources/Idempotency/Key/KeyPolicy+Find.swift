@@ -24,8 +24,8 @@ extension KeyPolicy {
     return nil
   }
 
-  /// The key from any source; `nil` if none yields one. A source before it in which the body may hide a key is an error:
-  /// the same intent, in a body that can be read, would have that one.
+  /// The key from any source; `nil` if none yields one. A source before it in which the body may hide a key is an
+  /// error: the same intent, in a body that can be read, would have that one.
   ///
   /// - Parameter fingerprint: The request's fingerprint, called only if it is the key.
   public func key(

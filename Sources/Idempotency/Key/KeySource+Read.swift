@@ -28,9 +28,9 @@ extension KeySource {
     }
   }
 
-  /// Whether the body is of the source's kind by its media type, and cannot be read. JSON is looked for in bodies of all
-  /// types, so that any coded one but an image or the like may be JSON. A body with an ambiguous type may be of any kind,
-  /// and Rack takes one without a type for a form, and any multipart type for that of forms.
+  /// Whether the body is of the source's kind by its media type, and cannot be read. JSON is looked for in bodies of
+  /// all types, so that any coded one but an image or the like may be JSON. A body with an ambiguous type may be of any
+  /// kind, and Rack takes one without a type for a form, and any multipart type for that of forms.
   func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     let type = MediaType.unambiguous(head)
     switch (self, type?.kind) {

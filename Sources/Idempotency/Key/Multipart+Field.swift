@@ -1,8 +1,8 @@
 import Wire
 
 extension Multipart {
-  /// Divides a form for the search of a field; `nil` if readers may disagree on its parts, as where the boundary stands in
-  /// a part: some begin another part there, after a bare LF say.
+  /// Divides a form for the search of a field; `nil` if readers may disagree on its parts, as where the boundary stands
+  /// in a part: some begin another part there, after a bare LF say.
   ///
   /// Unlike for a fingerprint, line ends before and after the form do not matter, and it may have no part.
   ///

@@ -2,8 +2,8 @@ import Wire
 
 /// The head of a part of a `multipart/form-data` body (RFC 7578, section 4.2), in the plain form that clients write.
 ///
-/// Readers of forms disagree on everything else: some read a folded line, a repeated parameter or spaces around `=`, and
-/// some skip them. A head of another form has no reading.
+/// Readers of forms disagree on everything else: some read a folded line, a repeated parameter or spaces around `=`,
+/// and some skip them. A head of another form has no reading.
 struct PartHead {
   /// The name of a part, as it is written.
   private enum Name {

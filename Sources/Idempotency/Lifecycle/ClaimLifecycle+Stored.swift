@@ -64,8 +64,8 @@ extension ClaimLifecycle {
     return outcome
   }
 
-  /// Decides on the store's reply to the mark of a run that has timed out; `nil` if the client is refused for that, and a
-  /// late response is awaited. If another delivery has the record, that one's outcome counts.
+  /// Decides on the store's reply to the mark of a run that has timed out; `nil` if the client is refused for that, and
+  /// a late response is awaited. If another delivery has the record, that one's outcome counts.
   public mutating func marked(_ outcome: OwnerOutcome) -> StoredAction? {
     guard case .listening(let claim) = state else {
       preconditionFailure("ClaimLifecycle: marked outside of listening")
@@ -82,8 +82,8 @@ extension ClaimLifecycle {
     }
   }
 
-  /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well, and
-  /// the client gets the backend's response, or the refusal for its loss.
+  /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well,
+  /// and the client gets the backend's response, or the refusal for its loss.
   public mutating func markFailed() -> StoredAction {
     guard case .settling = state else {
       preconditionFailure("ClaimLifecycle: markFailed outside of settling")

@@ -82,8 +82,8 @@ extension RouteTable {
   ///
   /// | protected | record of | backend that honours the field | backend that ignores it |
   /// |---|---|---|---|
-  /// | the written method | written | runs what no route protects | shares the record of the plain written method |
-  /// | the overriding one | overriding | shares the record of the plain overriding method | runs what no route protects |
+  /// | the written method | written | runs what no route protects | shares the plain written method's record |
+  /// | the overriding one | overriding | shares the plain overriding method's record | runs what no route protects |
   /// | both | refused: 400 | a record of the written one would not stop the plain overriding one | and vice versa |
   /// | neither | passed through | | |
   ///

@@ -93,8 +93,8 @@ public struct RouteTable: Sendable {
 
   /// The preflight that the request is; `nil` for any other request.
   ///
-  /// A preflight has no fields of the page's own, so that a request in its form with a key in a field, or with a part of
-  /// one, is an ordinary request.
+  /// A preflight has no fields of the page's own, so that a request in its form with a key in a field, or with a part
+  /// of one, is an ordinary request.
   public func preflight(_ head: MessageHead) -> Preflight? {
     guard let preflight = Preflight(head), !fieldsOutsidePreflights.contains(where: head.hasKey(in:)) else {
       return nil
@@ -122,8 +122,8 @@ extension RouteTable.Entry {
 }
 
 extension MessageHead {
-  /// Whether a field, given in lower case, has a key or a part of one. An empty value is none, nor is an empty string in
-  /// quotation marks.
+  /// Whether a field, given in lower case, has a key or a part of one. An empty value is none, nor is an empty string
+  /// in quotation marks.
   fileprivate func hasKey(in name: String) -> Bool {
     switch find(name) {
     case .absent: false

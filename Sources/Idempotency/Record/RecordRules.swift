@@ -106,8 +106,8 @@ public enum RecordRules {
   /// The entry if its time is not over; `nil` otherwise. For a record that ends before the fence that it carries, the
   /// fence.
   static func present(_ entry: StoredEntry?, now: StoreInstant) -> StoredEntry? {
-    guard let entry, now < entry.keptUntil else { return nil }
-    guard case .record(let record) = entry, record.keptUntil <= now, let until = record.fencedUntil else {
+    guard let entry, now < entry.endsAt else { return nil }
+    guard case .record(let record) = entry, record.endsAt <= now, let until = record.fencedUntil else {
       return entry
     }
     return .fence(attempt: record.attempt, until: until)

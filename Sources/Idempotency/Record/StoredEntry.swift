@@ -8,9 +8,9 @@ public enum StoredEntry: Sendable, Equatable {
   case fence(attempt: Int, until: StoreInstant, givenBackBy: OwnerToken? = nil)
 
   /// The moment from which the entry counts as absent.
-  public var keptUntil: StoreInstant {
+  public var endsAt: StoreInstant {
     switch self {
-    case .record(let record): max(record.keptUntil, record.fencedUntil ?? record.keptUntil)
+    case .record(let record): max(record.endsAt, record.fencedUntil ?? record.endsAt)
     case .fence(_, let until, _): until
     }
   }

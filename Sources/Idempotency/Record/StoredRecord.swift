@@ -78,7 +78,7 @@ public struct StoredCompletion: Sendable, Equatable {
 
 extension StoredRecord {
   /// The moment from which the record counts as absent.
-  public var keptUntil: StoreInstant {
+  public var endsAt: StoreInstant {
     switch state {
     case .inFlight(let loss), .unknown(let loss): loss + unknownRetention + remember
     case .released(let until), .tombstone(let until): until
@@ -93,7 +93,7 @@ extension StoredRecord {
 
   /// The state of the record at a moment of the store's clock.
   public func standing(now: StoreInstant) -> Standing {
-    guard now < keptUntil else { return .absent }
+    guard now < endsAt else { return .absent }
     switch state {
     case .inFlight(let leaseUntil) where now < leaseUntil:
       return .inFlight(leaseLeft: leaseUntil - now, attempt: attempt)

@@ -1,5 +1,5 @@
-/// The pace at which an owner repeats a write that the store did not take. A claim that would take its record over waits
-/// for the last try.
+/// The pace at which an owner repeats a write that the store did not take. A claim that would take its record over
+/// waits for the last try.
 public enum WritePace {
   /// The longest pause between two tries.
   public static let maxPause: Milliseconds = 2000

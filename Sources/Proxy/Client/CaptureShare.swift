@@ -71,8 +71,8 @@ public final class CaptureShare: Sendable {
   }
 
   /// Takes room for an outcome that waits for the store; false if there is none. Half of the share stays free for new
-  /// claims, which go on if the store refuses only some writes.
-  public func keep(_ count: Int, of memory: Int) -> Bool {
+  /// claims, which are still made while the store refuses only some writes.
+  public func holdOutcome(_ count: Int, of memory: Int) -> Bool {
     let size = Self.size(of: memory)
     guard waiting.add(count, ordering: .relaxed).newValue <= size / 2, add(count, upTo: size) else {
       waiting.subtract(count, ordering: .relaxed)
@@ -81,7 +81,8 @@ public final class CaptureShare: Sendable {
     return true
   }
 
-  public func giveKept(_ count: Int) {
+  /// Gives back the room of an outcome that waits no more.
+  public func releaseOutcome(_ count: Int) {
     waiting.subtract(count, ordering: .relaxed)
     total.subtract(count, ordering: .relaxed)
   }

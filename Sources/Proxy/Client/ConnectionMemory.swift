@@ -16,7 +16,7 @@ final class ConnectionMemory {
 
   private let downstream: Downstream
   private var counters: Counters { downstream.environment.counters }
-  /// In bytes, without what is shared or captured.
+  /// The bytes that are held, without those that are shared or captured.
   private var held = 0
   private var captured = 0
   /// The bytes of both that the other loops know of.

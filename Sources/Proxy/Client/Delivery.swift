@@ -88,7 +88,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
 
   private var memory: ConnectionMemory { allowance.memory }
 
-  /// The client's connection; a name of the delivery's own once the client is gone.
+  /// The identity of the client's connection; the delivery's own identity once the client is gone.
   var connection: ObjectIdentifier { channel?.connection ?? ObjectIdentifier(self) }
 
   /// Whether the client is still there and waits for the response or its rest.
@@ -156,14 +156,14 @@ extension Delivery {
     if isStarted { arrival.set() }
   }
 
-  /// The body is whole. A client's trailers are not passed on, and not kept.
+  /// Handles the end of the body. A client's trailers are not passed on, and not kept.
   func bodyEnded() {
     timers.assertOnLoop()
     intake.finish()
     if isStarted { arrival.set() }
   }
 
-  /// The body cannot become whole. The first reason stands.
+  /// Handles the failure of the body, which cannot become whole. The first reason counts.
   func bodyFailed(_ problem: Problem) {
     intake.fail(problem)
     arrival.set()
@@ -171,7 +171,7 @@ extension Delivery {
 
   func becameWritable() { writability.set() }
 
-  /// The client has ended its sending side.
+  /// Handles the end of the client's sending side.
   func halfClosed() {
     timers.assertOnLoop()
     isHalfClosed = true
@@ -323,7 +323,7 @@ extension Delivery {
     channel = nil
   }
 
-  /// Writes a response's head, and maybe the first of its body.
+  /// Writes a response's head, and maybe the first piece of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     timers.assertOnLoop()
     progress.begin()

@@ -17,10 +17,10 @@ protocol DeliveryChannel: AnyObject {
   func admitReplay(_ body: ByteBuffer, of record: CompletedRecord) -> Bool
   /// Writes a whole response.
   func respond(with response: ClientResponse) -> Int
-  /// Writes a response's head, and the first of its body.
+  /// Writes a response's head, and the first piece of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) -> Int
   func write(_ piece: ByteBuffer) -> Int
-  /// Writes the last of a body, and its trailers if the framing has a place for them.
+  /// Writes the end of a body, and its trailers if the framing has a place for them.
   func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int
   /// Writes the interim response 100 (Continue).
   func sendContinue()
@@ -28,7 +28,7 @@ protocol DeliveryChannel: AnyObject {
   func interim(_ head: ClientResponseHead)
   /// Writes a response of 101. From then on bytes pass unchanged, both ways.
   func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int
-  /// Asks for more of the body, after it was held back.
+  /// Resumes the body, after it was held back.
   func resumeBody()
   /// Cuts the connection or the stream: the response that was begun cannot be completed.
   func abort()

@@ -40,17 +40,17 @@ extension RequestBodyIntake {
     }
   }
 
-  /// The client has sent all of the body.
+  /// Handles the end of the body.
   mutating func finish() {
     if isOpen { end = .whole }
   }
 
-  /// The body cannot become whole. The first reason stands, and a whole body stays whole.
+  /// Handles a body that cannot become whole. The first reason counts, and a whole body stays whole.
   mutating func fail(_ problem: Problem) {
     if isOpen { end = .failed(problem) }
   }
 
-  /// Client and backend have switched protocols: what the client sends from now on is the body.
+  /// Handles a switch of protocols: the bytes that the client sends from now on are the body.
   mutating func becomeTunnel() {
     if case .whole = end { end = .open }
   }

@@ -50,7 +50,8 @@ struct ResponseProgress: ~Copyable {
 
 // Interim responses.
 extension ResponseProgress {
-  /// Whether to write 100 (Continue), which is due once. A client that sends its body unasked waits no more.
+  /// Takes the occasion for 100 (Continue), which is due once. Returns whether to write it: a client that sends its
+  /// body unasked does not wait for it.
   mutating func takeContinue(hasBody: Bool) -> Bool {
     guard case .none(var interim) = state, interim.isContinueDue else { return false }
     interim.isContinueDue = false
@@ -58,8 +59,8 @@ extension ResponseProgress {
     return !hasBody
   }
 
-  /// Whether to pass on an interim response of the backend. An interim response may be left out. This one is if the
-  /// client takes nothing now, since it would wait in memory, or if the backend has sent too many.
+  /// Counts an interim response of the backend. Returns whether to pass it on. It may be left out, and is if the client
+  /// takes nothing now, since it would wait in memory, or if the backend has sent too many.
   mutating func takeHint(isWritable: Bool) -> Bool {
     guard case .none(var interim) = state, interim.hints < Self.maxHints, isWritable else { return false }
     interim.hints += 1
@@ -70,18 +71,20 @@ extension ResponseProgress {
 
 // The final response.
 extension ResponseProgress {
-  /// Whether a whole response may be written, which ends it.
+  /// Handles a response that is about to be written whole, which ends it. Returns whether it may be written.
   mutating func respond() -> Bool {
     guard case .none = state else { return false }
     state = .ended
     return true
   }
 
+  /// Notes that the head of the response is written.
   mutating func begin() {
     guard case .none = state else { preconditionFailure("ResponseProgress: a response begun twice") }
     state = .begun
   }
 
+  /// Notes that a response of 101 is written.
   mutating func becomeTunnel() {
     guard case .none = state else {
       preconditionFailure("ResponseProgress: protocols switched in a response")
@@ -89,13 +92,14 @@ extension ResponseProgress {
     state = .tunnel
   }
 
-  /// Whether the end of the response may be written.
+  /// Handles the end of the response. Returns whether it may be written.
   mutating func end() -> Bool {
     guard isBegun else { return false }
     state = .ended
     return true
   }
 
+  /// Notes that the response is cut.
   mutating func cut() { state = .ended }
 }
 

@@ -163,7 +163,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       head: head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy, trailers: exchange.trailers)
   }
 
-  /// Adds a piece to the copy, or drops the copy if it becomes too large. The exchange goes on in either case.
+  /// Adds a piece to the copy, or drops the copy if it becomes too large. The exchange continues in either case.
   private func keep(_ piece: ByteBuffer) {
     guard let size = copy?.readableBytes else { return }
     let whole = size + piece.readableBytes

@@ -10,7 +10,7 @@ public final class BatchCall: Sendable {
   public let policy: BatchPolicy
   let target: RequestTarget
   let request: BatchRequest
-  /// One for each record, in the order of the first items that have it.
+  /// The calls, one for each record, in the order of the first items that have it.
   public let calls: [KeyedCall]
   /// The first item of each call.
   public let items: [Int]

@@ -150,10 +150,10 @@ extension BatchRun {
     if result != nil { note(OriginAllowance(head.head)) }
     let action: ClaimLifecycle.StoredAction
     let outcomeClass: OutcomeClass
-    switch owned.call.lifecycle.responded(
+    let exchange = CompletedExchange(
       status: status, steering: Steering(of: head.head), isRenewed: owned.lease.hasRequestedRenewal,
       isBesideUnknown: isBesideUnknown)
-    {
+    switch owned.call.lifecycle.responded(exchange) {
     case .complete(let retention, let remember):
       outcomeClass = .final
       action = await owned.complete(

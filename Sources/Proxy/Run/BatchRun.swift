@@ -7,8 +7,8 @@ import Wire
 /// The run of a batch, from top to bottom: claim, send what is not recorded yet as one smaller batch, record, wait for
 /// what others run, respond.
 ///
-/// `BatchLifecycle` decides what follows what, and `ClaimLifecycle` on each item. Its task and that one's child tasks run
-/// on the executor of one event loop, which the children inherit; hence `@unchecked Sendable`.
+/// `BatchLifecycle` decides what follows what, and `ClaimLifecycle` on each item. Its task and that one's child tasks
+/// run on the executor of one event loop, which the children inherit; hence `@unchecked Sendable`.
 final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable {
   let runner: RequestRunner<Store, Backend>
   let batch: BatchCall
@@ -220,8 +220,8 @@ extension BatchRun {
     lifecycle.granted(index)
   }
 
-  /// The fingerprint of an item by another configuration's recipe. Those of all items are made at once, since each takes
-  /// in what stands around the items.
+  /// The fingerprint of an item by another configuration's recipe. Those of all items are made at once, since each
+  /// takes in what stands around the items.
   private func fingerprint(of index: Int, by recipe: Recipe) async -> Fingerprint {
     if let made = otherPrints, made.recipe == recipe { return made.prints[index] }
     let (request, head, target) = (batch.request, runner.head, batch.target)

@@ -18,7 +18,7 @@ final class BodyThreads: Sendable {
     lanes = BodyLane.Class.allCases.map { BodyLane(threads: Self.count, niceness: $0.niceness) }
   }
 
-  /// - Parameter bytes: the size of the body that is read.
+  /// - Parameter bytes: The size of the body that is read.
   func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     lanes[BodyLane.Class(bytes).rawValue].submit(bytes, work)
   }
@@ -33,7 +33,7 @@ final class BodyLane: Sendable {
   enum Class: Int, CaseIterable {
     case upTo64KiB, upTo256KiB, upTo1MiB, upTo4MiB, larger
 
-    /// - Parameter bytes: the size of a body.
+    /// - Parameter bytes: The size of a body.
     init(_ bytes: Int) {
       switch bytes {
       case ...(64 << 10): self = .upTo64KiB

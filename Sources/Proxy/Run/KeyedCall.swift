@@ -18,7 +18,7 @@ public final class KeyedCall: @unchecked Sendable {
   public let fingerprint: Fingerprint
   /// The machine of this request's claim, from the store's first reply to the end of its record.
   var lifecycle: ClaimLifecycle
-  /// Its count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
+  /// The request's count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
   var retried: RetriedCall?
 
   init(

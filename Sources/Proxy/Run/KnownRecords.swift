@@ -10,8 +10,8 @@ import Synchronization
 /// forgotten or resolved at another node stays here until its own time is over, since a push does not say which of the
 /// two it was; once the store is back, its reply counts and replaces the entry.
 ///
-/// The oldest entries are dropped, but for the records that a delivery of this process is running, of which there are no
-/// more than requests.
+/// The oldest entries are dropped, but for the records that a delivery of this process is running, of which there are
+/// no more than requests.
 public final class KnownRecords: Sendable {
   /// About 14 MB when full: half a minute to a minute of a thousand first runs a second.
   public static let defaultCapacity = 1 << 16
@@ -36,7 +36,7 @@ public final class KnownRecords: Sendable {
     }
   }
 
-  /// The record was forgotten, or resolved as not applied, at this node: its key is free to run.
+  /// Removes a record that was forgotten, or resolved as not applied, at this node: its key is free to run.
   public func remove(_ id: RecordID) {
     records.withLock { $0[id] = nil }
   }

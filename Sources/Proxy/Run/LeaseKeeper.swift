@@ -17,7 +17,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let isEnforced: Bool
   let permit: SendPermit
   private let store: Store
-  /// `nil` if the route never runs a request without the store.
+  /// The records that this process knows; `nil` if the route never runs a request without the store.
   private let known: KnownRecords?
   private let context: EventLoopContext
   private let metrics: LoopMetrics

@@ -121,8 +121,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
     let failure = StoreFailure(error)
-    // A record that cannot be read says nothing of the others, nor does a subscription or an operator's question of what
-    // owners could write.
+    // A record that cannot be read says nothing of the others, nor does a subscription or an operator's question of
+    // what owners could write.
     if command.isOfOwners, failure != .unreadable { takeOvers.storeFailed() }
     metrics.failed(command, failure)
     failures.failed(command, failure, error.text, now: NIODeadline.now().uptimeNanoseconds)

@@ -63,17 +63,17 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
     // The response leaves now. The outcome takes over its memory.
     delivery.releaseCapture()
-    var kept = completion
-    if !worker.takeMemory(toKeep: kept.outcome.size, of: lease) {
-      kept.outcome = kept.outcome.withoutResponse
-      guard worker.takeMemory(toKeep: kept.outcome.size, of: lease) else {
+    var pending = completion
+    if !worker.takeMemory(toKeep: pending.outcome.size, of: lease) {
+      pending.outcome = pending.outcome.withoutResponse
+      guard worker.takeMemory(toKeep: pending.outcome.size, of: lease) else {
         endWithoutMemory()
         return false
       }
     }
-    worker.repeatInBackground(kept.ownEnd, of: lease, kept) {
-      [claim = lease.claim, kept] store throws(StoreError) in
-      try await store.complete(claim, with: kept).outcome
+    worker.repeatInBackground(pending.ownEnd, of: lease, pending) {
+      [claim = lease.claim, pending] store throws(StoreError) in
+      try await store.complete(claim, with: pending).outcome
     }
     return true
   }

@@ -104,9 +104,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private func decision(on response: BackendResponse) -> ClaimLifecycle.RespondedAction {
     call.lifecycle.responded(
-      status: response.head.status, steering: Steering(of: response.head),
-      isRenewed: lease.hasRequestedRenewal, isDelete: call.isDelete,
-      isRelayed: response.isRelayed)
+      CompletedExchange(
+        status: response.head.status, steering: Steering(of: response.head),
+        isRenewed: lease.hasRequestedRenewal, isDelete: call.isDelete, isRelayed: response.isRelayed))
   }
 
   @inline(never)

@@ -137,8 +137,8 @@ extension RequestRunner {
     return caller
   }
 
-  /// A request without a key on a protected route: refused where one is required, else passed through. It may have a key
-  /// in a place where this route does not look for one.
+  /// A request without a key on a protected route: refused where one is required, else passed through. It may have a
+  /// key in a place where this route does not look for one.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
     guard route.policy.shadow else { return try unprotected(target, by: route) }

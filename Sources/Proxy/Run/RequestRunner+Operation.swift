@@ -4,7 +4,7 @@ import Wire
 
 /// The GraphQL operation of a request, where a route goes by it.
 extension RequestRunner {
-  /// The subject of a request that meets a route if its body selects a mutation, and otherwise goes on to later routes.
+  /// The subject of a request that a route takes only if its body selects a mutation. Later routes take any other one.
   ///
   /// The route's limit applies to every request that may meet the route, since a body too large to be read may hold a
   /// mutation.

@@ -6,8 +6,8 @@ import Wire
 
 // The reconciliation of an unknown outcome with the backend.
 extension RequestRunner {
-  /// Queries the backend about the record's last attempt, and claims the record to apply the verdict. It stays as it is
-  /// meanwhile, and without a verdict.
+  /// Notes the loss, queries the backend about the record's last attempt, and claims the record to apply the verdict.
+  /// The record stays as it is meanwhile, and without a verdict.
   @inline(never)
   func reconcile(
     _ request: ClaimRequest, of call: KeyedCall, after attempt: Int
@@ -15,6 +15,7 @@ extension RequestRunner {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
+    _ = await loss(of: call)
     let seenAt = BootInstant.now
     let response = await environment.reconciler.response(
       to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))

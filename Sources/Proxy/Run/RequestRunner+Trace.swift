@@ -5,7 +5,7 @@ import Wire
 
 /// A request's place in a trace.
 extension RequestRunner {
-  /// Goes on with the client's trace or begins one; without a collector the client's appears only in the log.
+  /// Continues the client's trace or begins one; without a collector the client's appears only in the log.
   func beginTrace() {
     let tracer = environment.tracer
     guard tracer != nil || configuration.accessLog.isEnabled else { return }
@@ -42,7 +42,7 @@ extension RequestRunner {
 /// The times of a request's parts. A request that Semel repeats has the sum of its attempts, and spans that begin with
 /// the first.
 extension RequestRunner {
-  /// Notes that the store is asked for the record, and returns the time.
+  /// Notes that a claim is sent to the store, and returns the time.
   func noteClaimSent() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }

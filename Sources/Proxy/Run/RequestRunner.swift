@@ -4,8 +4,8 @@ import Platform
 import Telemetry
 import Wire
 
-/// The run of one delivery, from its head to its response: identify, claim, and then replay, wait, refuse, or become the
-/// record's owner (`OwnedRun`). A request without a record is passed through (`PassThrough`).
+/// The run of one delivery, from its head to its response: identify, claim, and then replay, wait, refuse, or become
+/// the record's owner (`OwnedRun`). A request without a record is passed through (`PassThrough`).
 ///
 /// `ClaimLifecycle` decides what follows what. This file carries out its decisions.
 struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
@@ -184,33 +184,29 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {
     var request = request
+    var next = first
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
       end(call, request)
     }
-    var (action, source) =
-      if let first { (first, ReplaySource.store) } else {
-        try await nextAction(request, of: call, mayRun: !call.lifecycle.wasOvertaken)
-      }
     while true {
+      let (action, source) =
+        if let next { (next, ReplaySource.store) } else {
+          try await nextAction(request, of: call, hasWaited: wait != nil)
+        }
+      next = nil
       switch action {
       case .forward(let claim):
         wait?.end()
         wait = nil
         guard try await run(call, owning: claim) == .claimAgain else { return }
         request = request.changed(owner: worker.newOwner())
-      case .replay(let record):
-        return replay(record, from: wait == nil ? source : .wait)
+      case .replay(let record): return replay(record, from: wait == nil ? source : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
-      case .probe(let attempt):
-        _ = await loss(of: call)
-        action = try await reconcile(request, of: call, after: attempt)
-        continue
-      case .adopt(let claim, let completion):
-        action = await adopt(completion, with: claim, of: call)
-        continue
+      case .probe(let attempt): next = try await reconcile(request, of: call, after: attempt)
+      case .adopt(let claim, let completion): next = await adopt(completion, with: claim, of: call)
       case .wait(let leaseLeft):
         try await waitForChange(&wait, for: call, leaseLeft)
         guard delivery.isConnected else { return }
@@ -222,9 +218,6 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return try await PassThrough(runner: self, label: .unprotected)
           .run(call, without: request, mayOwn: mayOwn)
       }
-      // A delivery that has waited reserves room for a response only once it is the owner.
-      let mayRun = wait == nil && !call.lifecycle.wasOvertaken
-      (action, source) = try await nextAction(request, of: call, mayRun: mayRun)
     }
   }
 
@@ -243,13 +236,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Returns the next action and its source: an outcome that this process knows for certain, or else the store's reply
   /// to a claim.
   ///
-  /// - Parameter mayRun: Whether room for a response must be certain before the store is queried.
+  /// - Parameter hasWaited: Whether the delivery has waited as a duplicate. It then reserves room for a response only
+  ///   once it is the owner; any other that may still run reserves it before the store is queried.
   @inline(never)
   private func nextAction(
-    _ request: ClaimRequest, of call: KeyedCall, mayRun: Bool
+    _ request: ClaimRequest, of call: KeyedCall, hasWaited: Bool
   ) async throws(Problem) -> (ClaimLifecycle.ClaimedAction, ReplaySource) {
     if let known = knownAction(of: call, request.fingerprint) { return (known, .cache) }
-    if mayRun { try reserveCapture(call) }
+    if !hasWaited, !call.lifecycle.wasOvertaken { try reserveCapture(call) }
     return (await claim(request, of: call), .store)
   }
 

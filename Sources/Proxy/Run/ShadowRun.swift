@@ -188,9 +188,9 @@ extension ShadowRun {
   /// The end of the record after a complete response, of which only the status is kept.
   private func end(of response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>) -> End {
     let head = response.head
-    switch call.lifecycle.responded(
+    let exchange = CompletedExchange(
       status: head.status, steering: Steering(of: head), isRenewed: lease.hasRequestedRenewal)
-    {
+    switch call.lifecycle.responded(exchange) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
       let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
       let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose

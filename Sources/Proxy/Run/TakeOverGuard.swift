@@ -20,7 +20,7 @@ public final class TakeOverGuard: Sendable {
   /// - Parameter callTime: The longest time of one call of the store.
   public init(callTime: Milliseconds = 500) { hold = WritePace.span(callTime: callTime) }
 
-  /// A run has ended whose outcome the store has not taken. `leave` must follow.
+  /// Notes a run that has ended and whose outcome the store has not taken. `leave` must follow.
   func enter(_ id: RecordID) {
     unstored.withLock { $0[id, default: 0] += 1 }
     count.add(1, ordering: .sequentiallyConsistent)
@@ -34,7 +34,8 @@ public final class TakeOverGuard: Sendable {
     count.subtract(1, ordering: .sequentiallyConsistent)
   }
 
-  /// The store gave no reply to a command of an owner, or of a delivery that would become one, or refused it.
+  /// Notes that the store refused a command of an owner, or of a delivery that would become one, or gave no reply to
+  /// it.
   func storeFailed(at now: BootInstant = .now) { failedAt.store(now.nanoseconds, ordering: .relaxed) }
 
   /// The claim as it may be made now.

@@ -8,7 +8,7 @@ final class UnprotectedKeys: Sendable {
 
   /// Counts a request.
   ///
-  /// - Parameter number: of its route, 0 for none.
+  /// - Parameter number: The number of its route; 0 for none.
   /// - Returns: The requests since the last log entry, this one included, where another entry is due.
   func count(_ number: Int, at now: NIODeadline) -> Int? {
     routes.withLock { $0.count(number, at: now) }

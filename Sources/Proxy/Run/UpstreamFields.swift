@@ -9,7 +9,7 @@ enum UpstreamFields {
   private static let own = FieldNameSet(
     .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor, .xForwardedHost, .xForwardedProto)
   /// Further fields that state the client, accepted only from a trusted proxy.
-  private static let hearsay = FieldNameSet(.forwarded, .xForwardedPort, .xRealIP)
+  private static let clientStated = FieldNameSet(.forwarded, .xForwardedPort, .xRealIP)
   /// Fields that are made anew.
   private static let remade = FieldNameSet(.contentLength, .expect, .host)
 
@@ -56,10 +56,10 @@ enum UpstreamFields {
   private static func copyFields(
     of delivery: Delivery, omitting omitted: FieldNameSet, to out: inout ByteBuffer
   ) {
-    let untrue = delivery.peer.isTrusted ? own : own.union(hearsay)
+    let untrue = delivery.peer.isTrusted ? own : own.union(clientStated)
     var dropped = untrue.union(remade).union(omitted)
     let underscored: UnderscoredFields =
-      delivery.configuration.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
+      delivery.configuration.passesUnderscores ? .passed(except: untrue.union(.methodOverrides)) : .dropped
     let trace = delivery.logEntry.trace.flatMap { $0.isExported ? $0 : nil }
     if trace != nil { dropped.insert(FieldNameSet(.traceparent)) }
     let announced = delivery.crossOrigin?.announcedToBackend

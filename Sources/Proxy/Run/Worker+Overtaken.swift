@@ -61,8 +61,8 @@ extension Worker {
       pending.outcome = pending.outcome.withoutResponse
       guard takeMemory(pending.size) else { return noteDropped(pending, "there is no memory for it") }
     }
-    keptOutcomeCount += 1
-    let number = keptOutcomeCount
+    pendingOutcomeCount += 1
+    let number = pendingOutcomeCount
     pendingOutcomes[number] = pending
     context.task { [self, bytes = pending.size] in
       await follow(number)

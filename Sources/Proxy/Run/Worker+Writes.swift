@@ -87,13 +87,13 @@ extension Worker {
 
   /// Takes memory for what waits for the store; false if there is none.
   func takeMemory(_ bytes: Int) -> Bool {
-    guard environment.captures.keep(bytes, of: downstream.limits.bodyMemory) else { return false }
+    guard environment.captures.holdOutcome(bytes, of: downstream.limits.bodyMemory) else { return false }
     environment.counters.change(.bodyBytes, by: bytes)
     return true
   }
 
   func giveMemory(_ bytes: Int) {
-    environment.captures.giveKept(bytes)
+    environment.captures.releaseOutcome(bytes)
     environment.counters.change(.bodyBytes, by: -bytes)
   }
 
@@ -145,8 +145,8 @@ extension Worker {
   /// The bounds of the pauses between two tries to reach the store, in milliseconds.
   static var storePauses: Backoff { Backoff(first: 50, max: WritePace.maxPause.count) }
 
-  /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies; no
-  /// longer than `Fence.storing`, since a fence must outlast it.
+  /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies;
+  /// no longer than `Fence.storing`, since a fence must outlast it.
   ///
   /// - Returns: The reply; `nil` if there was none, or the record cannot be read.
   private func repeatUntilReply(

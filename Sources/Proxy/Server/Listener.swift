@@ -6,7 +6,7 @@ public struct Listener: Sendable, CustomStringConvertible {
   public var address: ServerAddress
   /// The permissions of a Unix socket, which decide who may connect.
   public var mode: Int
-  /// `nil`: connections are not encrypted.
+  /// The certificate; `nil` if connections are not encrypted.
   public var certificate: ServerCertificate?
   /// Whether each connection begins with a header of the PROXY protocol.
   public var proxyProtocol: Bool

@@ -7,9 +7,9 @@ import Telemetry
 public final class ProxyEnvironment: Sendable {
   public let counters: Counters
   public let logger: Logger
-  /// `nil` where no spans are made.
+  /// The export of spans; `nil` if none are made.
   public let tracer: Tracer?
-  /// The key of the record ids; `nil`: they are plain digests.
+  /// The key of the record ids; `nil` if they are plain digests.
   public let identityKey: IdentityKey?
   /// Whether the store seals responses with the clients' keys.
   public let sealsResponses: Bool

@@ -19,13 +19,13 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   private var leases: [ObjectIdentifier: LeaseKeeper<Store>] = [:]
   /// The pauses before retries on clients' behalf, which a shutdown ends.
   var pauses: [ObjectIdentifier: Signal] = [:]
-  /// The claims that are being given back, by their numbers. A shutdown waits for them, or their keys stay blocked for a
-  /// lease.
+  /// The claims that are being given back, by their numbers. A shutdown waits for them, or their keys stay blocked for
+  /// a lease.
   var unusedClaims: [Int: (claim: Claim, release: Release)] = [:]
   var unusedClaimCount = 0
   /// The outcomes of overtaken runs that no record has yet, by their numbers. A shutdown waits for them.
   var pendingOutcomes: [Int: PendingOutcome] = [:]
-  var keptOutcomeCount = 0
+  var pendingOutcomeCount = 0
   private(set) var isStopping = false
   /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one
   /// command may take by default.
@@ -68,7 +68,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// A random identifier of a span, or half of a trace's. Zero is not a valid one (W3C Trace Context).
   func newSpanID() -> UInt64 { max(entropy.next(), 1) }
 
-  /// Keeps the lease of a granted claim until `end`.
+  /// Keeps the lease of a granted claim until `endLease`.
   func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
     context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
@@ -95,9 +95,9 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     leases.isEmpty && unusedClaims.isEmpty && pendingOutcomes.isEmpty && !downstream.hasUnread
   }
 
-  /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
-  /// each request that is cut, and marks the record of each held claim unknown. A response that has begun is cut by a
-  /// reset: its client must not take it for a whole one when the process closes the connection.
+  /// Ends the requests that the process cannot finish: refuses each owner's client with `outcome_unknown`, logs each
+  /// request that is cut, and marks the record of each held claim unknown. A response that has begun is cut by a reset:
+  /// its client must not take it for a whole one when the process closes the connection.
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
@@ -114,8 +114,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for connection in downstream.connections.values { connection.resetUnread() }
   }
 
-  /// Waits until the duplicates that the ends of their records have woken are refused: for a claim each, and a quarter of
-  /// a second at most.
+  /// Waits until the duplicates that the ends of their records have woken are refused: for a claim each, and a quarter
+  /// of a second at most.
   private func waitForDuplicates() async {
     for _ in 0..<25 {
       guard openDeliveries.contains(where: { $0.recordID != nil && $0.responseState == .none }) else {

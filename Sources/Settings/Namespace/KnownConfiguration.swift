@@ -81,7 +81,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     return policies.count == routes.count ? policies : nil
   }
 
-  /// Tells two configurations apart; 128 bits in hexadecimal digits.
+  /// A digest that distinguishes two configurations: 128 bits in hexadecimal digits.
   public var digest: String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys

@@ -67,21 +67,21 @@ public struct NamespaceRegister: Codable, Sendable {
       judgement.isUnreadable = true
       return judgement
     }
-    var kept: [KnownConfiguration] = []
+    var others: [KnownConfiguration] = []
     for known in register.configurations where known != own {
       if known.policies == nil { judgement.isUnreadable = true }
       let relation = Relation(own, to: known, isShared: isShared)
       judgement.foreign += relation.foreign
       judgement.renamed += relation.renamed
       judgement.changes += relation.changes
-      if relation.follows { judgement.followsNone = false } else { kept.append(known) }
+      if relation.follows { judgement.followsNone = false } else { others.append(known) }
     }
     judgement.changes = ReloadPlan.listed(judgement.changes)
     // A known configuration stays in its place, so that nodes with the same configuration write the same text.
-    guard kept.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
+    guard others.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
       return judgement
     }
-    register.configurations = (kept + [own]).suffix(limit)
+    register.configurations = (others + [own]).suffix(limit)
     judgement.text = register.text
     return judgement
   }

@@ -120,8 +120,8 @@ extension CallerPart {
     }
   }
 
-  /// Whether the value is a claim of which each token has another one (RFC 7519, section 4.1). It may be named by a JSON
-  /// pointer.
+  /// Whether the value is a claim of which each token has another one (RFC 7519, section 4.1). It may be named by a
+  /// JSON pointer.
   fileprivate var changesWithToken: Bool {
     guard case .jwt(let claim) = self else { return false }
     return ["exp", "nbf", "iat", "jti"].contains(claim.hasPrefix("/") ? String(claim.dropFirst()) : claim)

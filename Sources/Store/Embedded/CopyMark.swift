@@ -5,10 +5,10 @@ import Platform
 
 /// The mark of a copy, by which its first start notices that keys may be missing which came after it was made.
 ///
-/// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt numbers
-/// of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that was made
-/// by other means has no mark. It is noticed if it is older than the time that is noted beside the file (`LockNote`). The
-/// generation is noted there, too, for a database that is made anew in its place.
+/// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt
+/// numbers of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that
+/// was made by other means has no mark. It is noticed if it is older than the time that is noted beside the file
+/// (`LockNote`). The generation is noted there, too, for a database that is made anew in its place.
 enum CopyMark {
   private static let time = "copied_at"
   private static let generation = "generation"

@@ -26,8 +26,8 @@ public struct EmbeddedFigures: Equatable, Sendable {
   public let sweepFailures: Int
   /// The number of indexes that were rebuilt.
   public let indexRepairs: Int
-  /// The number of starts of this process on a copy in which keys may be missing, or in the place of a database that was
-  /// deleted.
+  /// The number of starts of this process on a copy in which keys may be missing, or in the place of a database that
+  /// was deleted.
   public let losses: Int
   /// Whether expiry is held back because the clock is in doubt.
   public let isExpiryHeld: Bool

@@ -32,14 +32,14 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
       "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
     case .databaseGone(let path):
       "store \(path): the database was deleted or emptied since Semel ran last, and store.require_durable is set: "
-        + "restore the file, or start once with require_durable: false to go on without all recorded outcomes"
+        + "restore the file, or start once with require_durable: false to continue without all recorded outcomes"
     case .databaseBehind(let path):
       "store \(path): the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was "
         + "put in its place, and store.require_durable is set: restore the file with its log, or start once with "
-        + "require_durable: false to go on without the newest outcomes"
+        + "require_durable: false to continue without the newest outcomes"
     case .copy(let path, let madeAt):
       "store \(path): a copy of \(CopyMark.text(madeAt)), in which newer keys are missing, and store.require_durable is set: "
-        + "restore the file itself, or start once with require_durable: false to go on without them"
+        + "restore the file itself, or start once with require_durable: false to continue without them"
     case .cannotOpen(let path, let reason):
       "store \(path): cannot be opened: \(reason)"
     case .cannotCopy(let target, let reason):

@@ -83,7 +83,7 @@ extension EmbeddedWork {
     case .stepped(let span):
       logger.warning(
         """
-        store: the wall clock was set while Semel runs. The store's time goes on undisturbed; a later start that finds \
+        store: the wall clock was set while Semel runs. The store's time continues; a later start that finds \
         the clock so will not believe it at once
         """, metadata: ["by_ms": "\(span.count)"])
     case .laterIsRight:

@@ -76,8 +76,8 @@ final class FileLock: Sendable {
     held.withLock { $0.write(LockNote(reached: generation, latest: latest)) }
   }
 
-  /// Notes the time of a change that is on the disk, in milliseconds since 1970. The note may be lost in a power cut, and
-  /// then names an earlier one.
+  /// Notes the time of a change that is on the disk, in milliseconds since 1970. The note may be lost in a power cut,
+  /// and then names an earlier one.
   func keep(latest: Int64) {
     held.withLock { held in
       var note = held.note
@@ -92,8 +92,8 @@ final class FileLock: Sendable {
     return LockNote(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self))
   }
 
-  /// Writes the side file, over its content, so that a crash leaves one or the other. A failure affects neither the lock
-  /// nor the start.
+  /// Writes the side file, over its content, so that a crash leaves one or the other. A failure affects neither the
+  /// lock nor the start.
   private static func write(_ note: LockNote, to side: Int32, isSynced: Bool) {
     let text = Array(note.text(owner: getpid()).utf8)
     guard pwrite(side, text, text.count, 0) == text.count else { return }

@@ -53,8 +53,8 @@ final class FilePresence: @unchecked Sendable {
     return nil
   }
 
-  /// Whether the log lacks frames that its index has. Another process may have emptied it as SQLite does, between a look
-  /// at the one and at the other; the index then has changed, too.
+  /// Whether the log lacks frames that its index has. Another process may have emptied it as SQLite does, between a
+  /// look at the one and at the other; the index then has changed, too.
   private var isLogShort: Bool {
     for _ in 0..<3 {
       guard let needed = neededLogLength, Self.length(of: path + "-wal") < needed else { return false }
@@ -65,8 +65,8 @@ final class FilePresence: @unchecked Sendable {
 
   /// The length of a log with all frames of the index, in bytes; `nil` if it has none, or cannot be read.
   ///
-  /// The index begins with a header of native byte order (https://sqlite.org/walformat.html, section 2.1): at 12 whether
-  /// it is initialised, at 14 the page size, at 16 the number of frames.
+  /// The index begins with a header of native byte order (https://sqlite.org/walformat.html, section 2.1): at 12
+  /// whether it is initialised, at 14 the page size, at 16 the number of frames.
   private var neededLogLength: Int? {
     var header = [UInt8](repeating: 0, count: 20)
     guard indexDescriptor >= 0, pread(indexDescriptor, &header, header.count, 0) == header.count,

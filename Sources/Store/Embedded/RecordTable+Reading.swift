@@ -23,25 +23,25 @@ extension RecordTable {
     guard let state = State(rawValue: statements.select.integer(1)) else {
       throw .unreadable("a record in state \(statements.select.integer(1))")
     }
-    let keptUntil = instant(3)
+    let endsAt = instant(3)
     if state == .fence {
       let fence = StoredEntry.fence(
-        attempt: Int(statements.select.integer(2)), until: keptUntil, givenBackBy: statements.select.token(4))
+        attempt: Int(statements.select.integer(2)), until: endsAt, givenBackBy: statements.select.token(4))
       return Found(entry: fence, response: nil)
     }
     let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
-    let record = try record(state, format, keptUntil: keptUntil, response: response)
+    let record = try record(state, format, endsAt: endsAt, response: response)
     return Found(entry: .record(record), response: response)
   }
 
   private func record(
-    _ state: State, _ format: Format, keptUntil: StoreInstant, response: Int64?
+    _ state: State, _ format: Format, endsAt: StoreInstant, response: Int64?
   ) throws(TableError) -> StoredRecord {
     guard let owner = statements.select.token(4), let recipe = recipe(statements.select.string(5)),
       let digest = statements.select.digest(6)
     else { throw .unreadable("a record without owner or fingerprint") }
     return StoredRecord(
-      state: try recordState(state, format, keptUntil: keptUntil, response: response),
+      state: try recordState(state, format, endsAt: endsAt, response: response),
       fingerprint: Fingerprint(recipe: recipe, digest: digest), owner: owner,
       attempt: Int(statements.select.integer(2)),
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
@@ -67,7 +67,7 @@ extension RecordTable {
   }
 
   private func recordState(
-    _ state: State, _ format: Format, keptUntil: StoreInstant, response: Int64?
+    _ state: State, _ format: Format, endsAt: StoreInstant, response: Int64?
   ) throws(TableError) -> StoredRecord.State {
     switch state {
     case .inFlight, .unknown, .completed:
@@ -78,13 +78,13 @@ extension RecordTable {
     switch state {
     case .inFlight: return .inFlight(leaseUntil: instant(11))
     case .unknown: return .unknown(since: instant(11))
-    case .released: return .released(until: keptUntil)
-    case .tombstone, .fence: return .tombstone(until: keptUntil)
+    case .released: return .released(until: endsAt)
+    case .tombstone, .fence: return .tombstone(until: endsAt)
     case .completed:
       return .completed(
         StoredCompletion(
           outcome: try outcome(format, response), recordedAt: instant(11), expiresAt: instant(12),
-          rememberedUntil: keptUntil))
+          rememberedUntil: endsAt))
     }
   }
 

@@ -6,18 +6,18 @@ extension RecordTable {
   /// - Parameters:
   ///   - now: The time by which records expire.
   ///   - limit: The maximum number of entries.
-  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a factor of
-  ///     ten thousand, so only a limit on time can bound the time for which callers wait.
+  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a
+  ///     factor of ten thousand, so only a limit on time can bound the time for which callers wait.
   func sweep(
     now: StoreInstant, limit: Int, while mayContinue: () -> Bool
   ) throws(SQLError) -> Int {
     var count = 0
     for row in try due(now: now, limit: limit) {
       try removeResponse(row.response)
-      if row.keptUntil <= now, let fence = fence(row.flags), now < fence {
+      if row.endsAt <= now, let fence = fence(row.flags), now < fence {
         try put(RecordID(row.id), .fence(attempt: row.attempt, until: fence), over: .nothing)
       } else {
-        let statement = row.keptUntil <= now ? statements.delete : statements.bury
+        let statement = row.endsAt <= now ? statements.delete : statements.bury
         statement.bind(1, row.id)
         try statement.run()
       }
@@ -29,7 +29,7 @@ extension RecordTable {
 
   private struct Due {
     let id: Digest256
-    let keptUntil: StoreInstant
+    let endsAt: StoreInstant
     let response: Int64?
     let flags: Int64
     let attempt: Int
@@ -44,7 +44,7 @@ extension RecordTable {
       guard let id = statements.selectDue.digest(0) else { continue }
       due.append(
         Due(
-          id: id, keptUntil: StoreInstant(milliseconds: statements.selectDue.integer(1)),
+          id: id, endsAt: StoreInstant(milliseconds: statements.selectDue.integer(1)),
           response: statements.selectDue.isNull(2) ? nil : statements.selectDue.integer(2),
           flags: statements.selectDue.integer(3), attempt: Int(statements.selectDue.integer(4))))
     }

@@ -38,10 +38,10 @@ extension RecordTable {
   }
 
   private func bind(_ record: StoredRecord) throws(SQLError) {
-    let keptUntil = record.keptUntil.milliseconds
+    let endsAt = record.endsAt.milliseconds
     statements.replace.bind(4, Int64(record.attempt))
-    statements.replace.bind(5, keptUntil)
-    statements.replace.bind(6, keptUntil)
+    statements.replace.bind(5, endsAt)
+    statements.replace.bind(6, endsAt)
     statements.replace.bind(7, record.owner)
     statements.replace.bind(8, record.fingerprint.recipe.text)
     statements.replace.bind(9, record.fingerprint.digest)

@@ -31,8 +31,8 @@ enum TransactionError: Error, Equatable {
     }
   }
 
-  /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the same command
-  /// may succeed later where another part of the file is damaged, and an outcome must not be given up for that.
+  /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the same
+  /// command may succeed later where another part of the file is damaged, and an outcome must not be given up for that.
   var storeError: StoreError {
     switch self {
     case .rolledBack(let error) where error.isCorrupt && error.isOfReading: .unreadable(error.text)

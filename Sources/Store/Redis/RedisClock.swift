@@ -24,8 +24,8 @@ struct RedisClock {
 
   private var difference: Difference?
   private var lastTime: StoreInstant?
-  /// The sending of the command whose reply has told the time last; `nil` before the first reply of this connection after
-  /// a short wait.
+  /// The sending of the command whose reply has last brought the time; `nil` before the first reply of this connection
+  /// after a short wait.
   private var timeRequestedAt: BootInstant?
   private var at = BootInstant(nanoseconds: 0)
 
@@ -68,8 +68,9 @@ struct RedisClock {
     lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
   }
 
-  /// Returns an estimate that is behind the store's clock by no more than a step that does not count, unless the clock was
-  /// set since the last reply; `nil` if the time is not known well enough, or was asked for longer ago than `maxAge`.
+  /// Returns an estimate that is behind the store's clock by no more than a step that does not count, unless the clock
+  /// was set since the last reply; `nil` if the time is not known well enough, or was requested longer ago than
+  /// `maxAge`.
   func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
     guard let timeRequestedAt, now - timeRequestedAt < maxAge, let difference,
       difference.high - difference.low <= Self.maxWidth

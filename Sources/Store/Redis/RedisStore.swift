@@ -3,8 +3,8 @@ import Logging
 import NIOCore
 import Platform
 
-/// A record store in Redis, with one connection per event loop and server, and a script per call. Claims under load begin
-/// without one.
+/// A record store in Redis, with one connection per event loop and server, and a script per call. Claims under load
+/// begin without one.
 ///
 /// Confined to the loop of its context. A command takes at most `RedisEndpointSettings.timeout`, and a call is one
 /// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long.
@@ -289,8 +289,8 @@ public struct RedisStore: RecordStore {
     return reply
   }
 
-  /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a response
-  /// that Redis has refused, and while a slot moves, either command may be sent elsewhere.
+  /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a
+  /// response that Redis has refused, and while a slot moves, either command may be sent elsewhere.
   @inline(never)
   func writeResponse(
     of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken

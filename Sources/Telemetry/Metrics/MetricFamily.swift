@@ -17,7 +17,7 @@ public struct MetricFamily: Sendable, Hashable {
   public let name: String
   public let kind: Kind
   public let help: String
-  /// The series that are on the page from the start. Of a gauge they are all, of a histogram none.
+  /// The series that are on the page from the start. These are all series of a gauge, and none of a histogram.
   public let initial: InitialSeries
 
   private init(_ kind: Kind, _ name: String, _ help: String, initial: InitialSeries = .all) {

@@ -40,6 +40,7 @@ struct BackendConnectionMachine<Exchange> {
 
 // The request.
 extension BackendConnectionMachine {
+  /// Begins an exchange on the free connection.
   mutating func begin(_ exchange: Exchange) {
     guard case .idle = state else {
       preconditionFailure("BackendConnectionMachine: an exchange beside another one")
@@ -61,12 +62,13 @@ extension BackendConnectionMachine {
     }
   }
 
-  /// The final response's head was decoded.
+  /// Handles the decoded head of the final response.
   mutating func didReceiveHead(keepsAlive: Bool) {
     guard case .carrying(let exchange, _) = state else { return }
     state = .carrying(exchange, keepsAlive: keepsAlive)
   }
 
+  /// Handles a response of 101, after which bytes pass unchanged.
   mutating func didSwitchProtocols() {
     guard case .carrying(let exchange, _) = state else { return }
     state = .tunnel(exchange)
@@ -74,7 +76,7 @@ extension BackendConnectionMachine {
 
   enum EndAction { case keep, close, closeForStrayBytes }
 
-  /// The response was decoded to its end.
+  /// Handles the decoded end of the response.
   ///
   /// - Parameters:
   ///   - isSent: Whether the whole request was sent; after a part of it the backend waits for the rest.

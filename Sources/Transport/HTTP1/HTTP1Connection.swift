@@ -74,8 +74,8 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelInactive(context: ChannelHandlerContext) { connectionEnded() }
 
-  /// Handles the end of a connection that was cut as soon as it was made: to NIO it was never active, so that it does not
-  /// become inactive either.
+  /// Handles the end of a connection that was cut as soon as it was made: to NIO it was never active, so that it does
+  /// not become inactive either.
   func handlerRemoved(context: ChannelHandlerContext) { connectionEnded() }
 
   private func connectionEnded() {
@@ -261,7 +261,7 @@ extension HTTP1Connection {
   /// the routes.
   private func switchProtocols(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     guard let offer = exchange.request.upgrade, head.head.switches(toOneOf: offer) else {
-      throw UnaskedUpgrade()
+      throw UnrequestedUpgrade()
     }
     machine.didSwitchProtocols()
     exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
@@ -287,8 +287,8 @@ extension HTTP1Connection {
     }
   }
 
-  private struct UnaskedUpgrade: Error, CustomStringConvertible {
-    var description: String { "the backend switched to a protocol that was not asked for" }
+  private struct UnrequestedUpgrade: Error, CustomStringConvertible {
+    var description: String { "the backend switched to a protocol that was not requested" }
   }
 }
 

@@ -21,8 +21,8 @@ struct BackendSessionMachine {
     case none
     /// The backend did not process the streams above this one. Followed by `failed`.
     case orderly(lastTaken: HTTP2StreamID)
-    /// The backend sent GOAWAY with an error, or one that leaves out a stream on which it had begun to respond. Its last
-    /// stream identifier proves nothing: some backends send 0 although streams ran.
+    /// The backend sent GOAWAY with an error, or one that leaves out a stream on which it had begun to respond. Its
+    /// last stream identifier proves nothing: some backends send 0 although streams ran.
     case failed
   }
 
@@ -97,6 +97,7 @@ extension BackendSessionMachine {
 
 // The streams.
 extension BackendSessionMachine {
+  /// Counts a stream that is being opened.
   mutating func open() {
     streams += 1
     opened += 1
@@ -111,9 +112,9 @@ extension BackendSessionMachine {
     }
   }
 
-  /// Whether a stream may begin although bytes have arrived that were not read. While no other stream is open, a
-  /// backend has little to send, so that no stream is opened before they are read; else they cannot concern this
-  /// request.
+  /// Decides on a stream that would begin although bytes have arrived that were not read. Returns whether it may. While
+  /// no other stream is open, a backend has little to send, so that no stream is opened before they are read; else they
+  /// cannot concern this request.
   mutating func mayBeginBesideUnread() -> Bool {
     guard streams == 1 else { return true }
     if case .open = availability { availability = .unread }
@@ -130,7 +131,7 @@ extension BackendSessionMachine {
     case none
   }
 
-  /// A stream has ended.
+  /// Handles the end of a stream.
   ///
   /// - Parameter wasUsed: Whether the stream carried an exchange.
   mutating func ended(wasUsed: Bool) -> EndAction {
@@ -143,6 +144,7 @@ extension BackendSessionMachine {
 
 // The backend's frames.
 extension BackendSessionMachine {
+  /// Handles the backend's settings.
   mutating func adopt(_ settings: HTTP2Settings) {
     for setting in settings {
       if setting.parameter == .maxConcurrentStreams { maxStreams = setting.value }
@@ -150,6 +152,7 @@ extension BackendSessionMachine {
     }
   }
 
+  /// Handles a growth of the connection's window.
   mutating func windowGrew(by increment: Int) { connectionWindow += increment }
 
   /// Handles the end of a read. Returns whether the connection awaited it.
@@ -159,10 +162,10 @@ extension BackendSessionMachine {
     return true
   }
 
-  /// The backend has begun to respond on a stream.
+  /// Notes that the backend has begun to respond on a stream.
   mutating func didRespond(on stream: HTTP2StreamID) { lastResponded = max(lastResponded, stream) }
 
-  /// The backend has sent GOAWAY. `leave` must follow.
+  /// Handles a GOAWAY of the backend. `leave` must follow.
   mutating func didReceiveGoAway(last: HTTP2StreamID, isError: Bool) {
     switch departure {
     case _ where isError || last < lastResponded: departure = .failed

@@ -47,7 +47,7 @@ extension PooledConnection {
 }
 
 extension HeadLimits {
-  /// The limits of a backend's response head. They are higher than those for clients, because a response that is refused
-  /// would leave the outcome unknown.
+  /// The limits of a backend's response head. They are higher than those for clients, because a response that is
+  /// refused would leave the outcome unknown.
   static let backend = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 }

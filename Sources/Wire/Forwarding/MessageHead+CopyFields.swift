@@ -7,7 +7,7 @@ extension MessageHead {
   /// left out. Neighbouring lines that are already in the written form are copied as one range.
   public func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [],
-    underscored: UnderscoredFields = .kept(except: [])
+    underscored: UnderscoredFields = .passed(except: [])
   ) {
     let left = omitted.union(.hopByHop)
     bytes.withUnsafeReadableBytes { all in

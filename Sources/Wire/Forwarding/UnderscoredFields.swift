@@ -3,17 +3,17 @@
 /// Backends that pass fields on as CGI does (RFC 3875, section 4.1.18) read `Idempotency_Key` as `Idempotency-Key`.
 public enum UnderscoredFields: Sendable {
   case dropped
-  /// Kept, except for those that spell one of these names with underscores.
-  case kept(except: FieldNameSet)
+  /// Passed on, except for those that spell one of these names with underscores.
+  case passed(except: FieldNameSet)
 
   /// Whether the field with the name at this range is left out.
   func excludes(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
-    if case .kept(let names) = self, names.isEmpty { return false }
+    if case .passed(let names) = self, names.isEmpty { return false }
     let name = UnsafeRawBufferPointer(rebasing: all[range])
     guard name.contains(0x5F) else { return false }
     switch self {
     case .dropped: return true
-    case .kept(let names): return names.contains(Self.hyphenated(name))
+    case .passed(let names): return names.contains(Self.hyphenated(name))
     }
   }
 

@@ -1,8 +1,8 @@
 import NIOCore
 import Wire
 
-/// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order: the oracle
-/// of `FormPairs` and `PercentText`.
+/// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order: the
+/// oracle of `FormPairs` and `PercentText`.
 ///
 /// Decoding follows the WHATWG URL standard: empty pieces are skipped, a piece without `=` has an empty value, and a
 /// `%` that begins no encoding represents itself. Pairs without anything to decode are slices of the input.

@@ -29,11 +29,11 @@ struct ClaimEndTests {
   @Test func `keeps a rejected record if a renewal or a mark of loss may still be under way`() {
     var renewed = ClaimLifecycle(route: .sample())
     _ = renewed.claimed(.granted(.sample()))
-    #expect(renewed.responded(status: 401, steering: Steering(), isRenewed: true) == .release(.remembered))
+    #expect(renewed.responded(.sample(status: 401, isRenewed: true)) == .release(.remembered))
     var late = ClaimLifecycle(route: .sample())
     _ = late.claimed(.granted(.sample()))
     _ = late.failed(.timedOut)
-    #expect(late.responded(status: 401, steering: Steering(), isRenewed: false) == .release(.remembered))
+    #expect(late.responded(.sample(status: 401)) == .release(.remembered))
   }
 
   @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend decides otherwise`()
@@ -49,13 +49,10 @@ struct ClaimEndTests {
     // It may be about another item of the same batch.
     for status in [409, 412] {
       var beside = Self.owning(.sample(), claim: .sample())
-      #expect(
-        beside.responded(status: status, steering: Steering(), isRenewed: false, isBesideUnknown: true)
-          == .markUnknown)
+      #expect(beside.responded(.sample(status: status, isBesideUnknown: true)) == .markUnknown)
     }
     var other = Self.owning(.sample(), claim: .sample())
-    #expect(
-      other.responded(status: 422, steering: Steering(), isRenewed: false, isBesideUnknown: true) == final)
+    #expect(other.responded(.sample(status: 422, isBesideUnknown: true)) == final)
   }
 
   @Test func `the backend's own field overrules the table`() {
@@ -99,7 +96,7 @@ struct ClaimEndTests {
     ) -> RespondedAction {
       var lifecycle = Self.owning(route, claim: .sample(attempt: attempt))
       return lifecycle.responded(
-        status: status, steering: steering, isRenewed: false, isDelete: isDelete, isRelayed: isRelayed)
+        .sample(status: status, steering: steering, isDelete: isDelete, isRelayed: isRelayed))
     }
     #expect(action(status, route: wunderlist) == deleted)
     // The backend's own word counts more than the meaning of a status.
@@ -125,7 +122,7 @@ struct ClaimEndTests {
     let route = Route.sample { $0.adopt(.wunderlist) }
     var lifecycle = Self.owning(route, claim: .sample(attempt: 2))
     _ = lifecycle.failed(.timedOut)
-    let action = lifecycle.responded(status: 404, steering: Steering(), isRenewed: false, isDelete: true)
+    let action = lifecycle.responded(.sample(status: 404, isDelete: true))
     #expect(action == .completeAsDeleted(retention: .seconds(86_400), remember: .seconds(86_400)))
     guard case .respond = lifecycle.stored(.done) else {
       Issue.record("a response that was stored was not passed on")
@@ -172,7 +169,7 @@ struct ClaimEndTests {
     #expect(settle == .seconds(30))
     #expect(problem.status == 504)
     #expect(
-      lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
+      lifecycle.responded(.sample(status: 201))
         == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
   }
 
@@ -237,7 +234,7 @@ struct ClaimEndTests {
 
   @Test func `a client gets a response of class unknown although the store did not reply to the mark`() {
     var lifecycle = Self.owning()
-    #expect(lifecycle.responded(status: 502, steering: Steering(), isRenewed: false) == .markUnknown)
+    #expect(lifecycle.responded(.sample(status: 502)) == .markUnknown)
     guard case .respond = lifecycle.markFailed() else {
       Issue.record("the response was not passed on")
       return
@@ -254,7 +251,7 @@ struct ClaimEndTests {
 
   static func settling(_ route: Route = .sample()) -> ClaimLifecycle {
     var lifecycle = owning(route)
-    _ = lifecycle.responded(status: 200, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 200))
     return lifecycle
   }
 
@@ -262,6 +259,6 @@ struct ClaimEndTests {
     status: Int, steering: Steering = Steering(), claim: Claim = .sample(), route: Route = .sample()
   ) -> RespondedAction {
     var lifecycle = owning(route, claim: claim)
-    return lifecycle.responded(status: status, steering: steering, isRenewed: false)
+    return lifecycle.responded(.sample(status: status, steering: steering))
   }
 }

@@ -151,7 +151,7 @@ struct ClaimLifecycleTests {
   func `an overtaken owner never runs without the store`(error: StoreError) {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(.granted(.sample()))
-    _ = lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 201))
     guard case .becomeDuplicate = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2))) else {
       Issue.record("an overtaken owner did not become a duplicate")
       return
@@ -170,7 +170,7 @@ struct ClaimLifecycleTests {
     #expect(duplicate.gaveUp(for: .overloaded(.busy)).code == .overloaded)
     var owner = ClaimLifecycle(route: .sample())
     _ = owner.claimed(.granted(.sample()))
-    _ = owner.responded(status: 201, steering: Steering(), isRenewed: false)
+    _ = owner.responded(.sample(status: 201))
     _ = owner.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
     #expect(owner.gaveUp(for: .overloaded(.busy)).code == .outcomeUnknown)
   }

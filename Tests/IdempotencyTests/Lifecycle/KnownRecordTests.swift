@@ -196,7 +196,7 @@ struct KnownRecordTests {
   @Test func `a grant beside a run of this process leaves no record free whose request has run`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(.granted(.sample()))
-    _ = lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 201))
     _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
     var known: KnownRecord? = KnownRecord(.unprotected(releasedUntil: nil), fingerprint: nil)
     let action = lifecycle.replied(

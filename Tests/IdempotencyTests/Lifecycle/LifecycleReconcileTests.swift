@@ -195,7 +195,7 @@ struct LifecycleReconcileTests {
   private static func overtaken(by reply: OwnerOutcome) -> ClaimLifecycle {
     var lifecycle = lifecycle()
     _ = lifecycle.claimed(.granted(claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 201))
     _ = lifecycle.stored(reply, of: Completion(outcome: outcome, retention: 1, remember: 2))
     return lifecycle
   }
@@ -248,7 +248,7 @@ struct LifecycleReconcileTests {
   @Test func `an owner that releases a record which another has given back passes its response on`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(status: 503, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 503))
     guard case .respond = lifecycle.stored(.lost(.released(attempt: 3))) else {
       Issue.record("the response of a free record was held back")
       return
@@ -274,7 +274,7 @@ struct LifecycleReconcileTests {
   @Test func `what this delivery has run does not run again, whatever the backend states`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(status: 201, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 201))
     _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)))
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
     _ = Self.probed(&lifecycle, .absent, .unknown(age: .seconds(30), attempt: 3))

@@ -28,7 +28,7 @@ struct LifecycleRetryTests {
 
   @Test func `a response of class retry is followed by a claim of the next attempt`() {
     var lifecycle = Self.owning()
-    #expect(lifecycle.responded(status: 503, steering: Steering(), isRenewed: false) == .release(.remembered))
+    #expect(lifecycle.responded(.sample(status: 503)) == .release(.remembered))
     #expect(Self.waits(Self.decide(&lifecycle)))
     #expect(lifecycle.paused(isRetrying: true, isRenewed: false) == .remembered)
     guard case .retry = lifecycle.stored(.done) else {
@@ -54,7 +54,7 @@ struct LifecycleRetryTests {
   @Test(arguments: [502, 504])
   func `no retry follows an unknown response`(status: Int) {
     var lifecycle = Self.owning { $0.retries?.on = [502, 504] }
-    #expect(lifecycle.responded(status: status, steering: Steering(), isRenewed: false) == .markUnknown)
+    #expect(lifecycle.responded(.sample(status: status)) == .markUnknown)
     #expect(Self.decide(&lifecycle, after: .response(status: status, retryAfter: .none)) == .pass)
   }
 
@@ -69,14 +69,14 @@ struct LifecycleRetryTests {
   @Test func `no retry follows a late response, whose client was refused`() {
     var lifecycle = Self.owning()
     _ = lifecycle.failed(.timedOut)
-    #expect(lifecycle.responded(status: 503, steering: Steering(), isRenewed: false) == .release(.remembered))
+    #expect(lifecycle.responded(.sample(status: 503)) == .release(.remembered))
     #expect(Self.decide(&lifecycle) == .pass)
   }
 
   @Test func `a late response whose release finds no store ends the run`() {
     var lifecycle = Self.owning()
     _ = lifecycle.failed(.timedOut)
-    #expect(lifecycle.responded(status: 503, steering: Steering(), isRenewed: false) == .release(.remembered))
+    #expect(lifecycle.responded(.sample(status: 503)) == .release(.remembered))
     guard case .respond = lifecycle.releaseFailed() else {
       Issue.record("the run goes on")
       return
@@ -86,7 +86,7 @@ struct LifecycleRetryTests {
   @Test(arguments: [OutcomeClass.final, .unknown])
   func `the backend's own class counts before the status`(outcome: OutcomeClass) {
     var lifecycle = Self.owning()
-    _ = lifecycle.responded(status: 503, steering: Steering(outcome: outcome), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 503, steering: Steering(outcome: outcome)))
     #expect(Self.decide(&lifecycle) == .pass)
   }
 
@@ -98,12 +98,12 @@ struct LifecycleRetryTests {
 
   @Test func `attempts that were only rejected do not count towards max_attempts`() {
     var lifecycle = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
-    guard case .release = lifecycle.responded(status: 429, steering: Steering(), isRenewed: false) else {
+    guard case .release = lifecycle.responded(.sample(status: 429)) else {
       Issue.record("the rejection was recorded")
       return
     }
     var other = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
-    guard case .complete = other.responded(status: 503, steering: Steering(), isRenewed: false) else {
+    guard case .complete = other.responded(.sample(status: 503)) else {
       Issue.record("the last attempt's response was not recorded")
       return
     }
@@ -111,16 +111,16 @@ struct LifecycleRetryTests {
 
   @Test func `a route without retries makes none`() {
     var lifecycle = Self.owning { $0.retries = nil }
-    _ = lifecycle.responded(status: 503, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 503))
     #expect(Self.decide(&lifecycle) == .pass)
   }
 
   @Test func `a retry that is given up leaves the release as it was decided`() {
     var lifecycle = Self.owning()
-    #expect(lifecycle.responded(status: 429, steering: Steering(), isRenewed: false) == .release(.deleted))
+    #expect(lifecycle.responded(.sample(status: 429)) == .release(.deleted))
     _ = Self.decide(&lifecycle, after: .response(status: 429, retryAfter: .none))
     var renewed = Self.owning()
-    _ = renewed.responded(status: 429, steering: Steering(), isRenewed: false)
+    _ = renewed.responded(.sample(status: 429))
     #expect(lifecycle.paused(isRetrying: false, isRenewed: false) == .deleted)
     #expect(renewed.paused(isRetrying: false, isRenewed: true) == .remembered)
     guard case .respond = lifecycle.stored(.done) else {
@@ -139,16 +139,16 @@ struct LifecycleRetryTests {
     isRenewed: Bool, attempt: Int, release: Release
   ) {
     var lifecycle = Self.owning()
-    _ = lifecycle.responded(status: 429, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 429))
     #expect(lifecycle.paused(isRetrying: true, isRenewed: isRenewed) == .remembered)
     _ = lifecycle.stored(.done)
     _ = lifecycle.claimed(.granted(.sample(attempt: attempt, onlyRejectedSoFar: false)))
-    #expect(lifecycle.responded(status: 429, steering: Steering(), isRenewed: false) == .release(release))
+    #expect(lifecycle.responded(.sample(status: 429)) == .release(release))
   }
 
   @Test func `a record that was lost during the pause is not claimed again`() {
     var lifecycle = Self.owning()
-    _ = lifecycle.responded(status: 503, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 503))
     _ = lifecycle.paused(isRetrying: true, isRenewed: false)
     guard case .refuse(let problem) = lifecycle.stored(.lost(.unknown(age: 0, attempt: 1))) else {
       Issue.record("a lost record was claimed again")
@@ -159,7 +159,7 @@ struct LifecycleRetryTests {
 
   @Test func `without the store's reply to the release the client gets the last response`() {
     var lifecycle = Self.owning()
-    _ = lifecycle.responded(status: 503, steering: Steering(), isRenewed: false)
+    _ = lifecycle.responded(.sample(status: 503))
     _ = lifecycle.paused(isRetrying: true, isRenewed: false)
     guard case .respond = lifecycle.releaseFailed() else {
       Issue.record("the last response was withheld")

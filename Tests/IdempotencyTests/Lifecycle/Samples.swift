@@ -27,6 +27,17 @@ extension Claim {
   }
 }
 
+extension CompletedExchange {
+  static func sample(
+    status: Int, steering: Steering = Steering(), isRenewed: Bool = false, isDelete: Bool = false,
+    isRelayed: Bool = false, isBesideUnknown: Bool = false
+  ) -> CompletedExchange {
+    CompletedExchange(
+      status: status, steering: steering, isRenewed: isRenewed, isDelete: isDelete, isRelayed: isRelayed,
+      isBesideUnknown: isBesideUnknown)
+  }
+}
+
 extension Digest256 {
   /// 32 times the same byte.
   static func sample(_ byte: UInt8) -> Digest256 {

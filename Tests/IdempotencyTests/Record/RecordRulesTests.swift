@@ -182,7 +182,7 @@ struct RecordRulesTests {
         Issue.record("\(step.change)")
         return
       }
-      #expect(entry.keptUntil == Self.now + Milliseconds(until))
+      #expect(entry.endsAt == Self.now + Milliseconds(until))
     }
   }
 
@@ -263,7 +263,7 @@ struct RecordRulesTests {
     var record = Self.record(.released(until: Self.now))
     record.fencedUntil = Self.now + 50
     let entry = StoredEntry.record(record)
-    #expect(entry.keptUntil == Self.now + 50)
+    #expect(entry.endsAt == Self.now + 50)
     let completion = Completion(outcome: Self.response, retention: 1, remember: 1)
     for claim in [Self.claim(), Self.claim(owner: Self.theirs)] {
       let step = RecordRules.complete(entry, claim, with: completion, now: Self.now + 49)

@@ -137,8 +137,8 @@ final class HTTP2Harness {
     channel.embeddedEventLoop.run()
   }
 
-  /// Sends as much of the body of stream 1 as the windows allow. They begin with these sizes, and grow by what the server
-  /// announces.
+  /// Sends as much of the body of stream 1 as the windows allow. They begin with these sizes, and grow by what the
+  /// server announces.
   func upload(_ window: inout Int, _ connectionWindow: inout Int) throws {
     // Without back-pressure this would not end.
     for _ in 0..<100 {

@@ -123,7 +123,7 @@ struct PendingOutcomeTests {
 
   @Test func `an outcome without any memory is counted as lost`() async {
     let harness = Self.harness()
-    while harness.environment.captures.keep(1024, of: 1 << 20) {}
+    while harness.environment.captures.holdOutcome(1024, of: 1 << 20) {}
     Self.keep(harness)
     #expect(harness.store.claims.isEmpty && harness.worker.isIdle)
     #expect(await harness.page().contains(Self.lost))
@@ -140,7 +140,7 @@ struct PendingOutcomeTests {
 
   @Test func `a claim that was never used is given back even if there is no memory for a long wait`() {
     let harness = Self.harness()
-    while harness.environment.captures.keep(1024, of: 1 << 20) {}
+    while harness.environment.captures.holdOutcome(1024, of: 1 << 20) {}
     harness.worker.giveBack(granted: Self.request.granted)
     harness.run()
     #expect(harness.store.releases == [.deleted] && harness.worker.isIdle)

@@ -214,8 +214,8 @@ struct EmbeddedHousekeepingTests {
     }
   }
 
-  /// Claims new records one after another, each as soon as the one before is granted, and notes how many records had been
-  /// swept by then, until so many have been.
+  /// Claims new records one after another, each as soon as the one before is granted, and notes how many records had
+  /// been swept by then, until so many have been.
   private static func claim(on store: EmbeddedStore, until count: Int, _ steps: Watched<Set<Int>>) {
     // Without a loop of its own, the reply comes on the writer's thread, between its steps.
     store.startClaim(Samples.request()) { reply in

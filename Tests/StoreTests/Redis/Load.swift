@@ -60,8 +60,8 @@ final class Load: Sendable {
 
 /// Limits to the time of something that depends on the machine's other work, too.
 ///
-/// Its beginning and its end are to be taken on an event loop or a thread of their own: a task may wait for seconds until
-/// those of other tests leave it a thread.
+/// Its beginning and its end are to be taken on an event loop or a thread of their own: a task may wait for seconds
+/// until those of other tests leave it a thread.
 enum Pace {
   /// The number of rounds. A busy machine may stand still in one of them, and seldom does in all.
   private static let rounds = 3

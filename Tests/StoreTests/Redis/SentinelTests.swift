@@ -205,7 +205,8 @@ struct SentinelTests {
     }
   }
 
-  /// The Sentinel that has carried out a switch knows of it first. Whoever asked another one about it would be led back.
+  /// The Sentinel that has carried out a switch knows of it first. Whoever asked another one about it would be led
+  /// back.
   @Test func `a switched master is kept while the other Sentinels still name the former one`() async throws {
     for _ in 0..<3 {
       let (former, next) = (try await RedisServer(), try await RedisServer())

@@ -99,7 +99,7 @@ struct AdminCall: ParsableArguments {
   }
 
   /// Prints the names of the routes if the running configuration has none of this name, which may be an earlier one's.
-  /// Prints nothing where the listener does not tell.
+  /// Prints nothing where the listener does not list them.
   func remarkUnknownRoute(_ name: String) throws {
     let response = try exchange("GET", "/v1/config")
     guard response.status == 200,

@@ -70,8 +70,8 @@ enum RecordList {
     let next: String?
   }
 
-  /// All records of a state, or of each state, the oldest first, and all ages those at the end of the walk. A record may
-  /// be on two pages.
+  /// All records of a state, or of each state, the oldest first, and all ages those at the end of the walk. A record
+  /// may be on two pages.
   static func all(state: String?, by call: AdminCall) throws -> [Record] {
     var records: [String: (record: Record, readAt: ContinuousClock.Instant)] = [:]
     var next: String?
@@ -92,7 +92,7 @@ enum RecordList {
     }
   }
 
-  /// The records of a route; all of them for `nil`. If there are none, tells which routes have some: the name may be
+  /// The records of a route; all of them for `nil`. If there are none, names the routes that have some: the name may be
   /// mistyped, or that of an earlier configuration.
   static func of(_ route: String?, among records: [Record]) -> [Record] {
     guard let route else { return records }

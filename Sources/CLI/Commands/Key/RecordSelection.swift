@@ -7,7 +7,7 @@ struct RecordSelection: ParsableArguments {
   // IDs and keys may begin with a hyphen.
   @Option(
     parsing: .unconditional,
-    help: "The record's id, as Idempotency-Request-Id and the log of the backend tell it.")
+    help: "The record's id: the backend's Idempotency-Request-Id, and `record` in the log.")
   var id: String?
 
   @Option(parsing: .unconditional, help: "The route's name.")

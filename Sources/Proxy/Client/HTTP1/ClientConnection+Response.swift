@@ -169,7 +169,7 @@ extension ClientConnection {
     extendDeadlineOfWriting()
   }
 
-  /// Counts what the client does not take now, and gives it `write_timeout` if that is more than NIO holds gladly.
+  /// Counts what the client does not take now, and gives it `write_timeout` if that is more than NIO should hold.
   func noteStalled() {
     if writer?.isWaiting == true { account() }
     guard let context else { return }

@@ -27,7 +27,7 @@ extension ClientConnection {
     timer = nil
   }
 
-  /// The deadline moves on with each request, the timer only when it has fired: most requests start no timer.
+  /// The deadline moves with each request, the timer only when it has fired: most requests start no timer.
   private func timerFired() {
     timer = nil
     guard NIODeadline.now() >= deadline else { return startTimer() }

@@ -123,7 +123,7 @@ extension HTTP1ConnectionMachine {
     }
   }
 
-  /// A head has been decoded, which begins a turn.
+  /// Handles a decoded head, which begins a turn.
   mutating func didDecodeHead(hasBody: Bool) {
     switch consume state {
     case .idle(let input, _):
@@ -134,7 +134,7 @@ extension HTTP1ConnectionMachine {
     }
   }
 
-  /// The end of the request has been decoded.
+  /// Handles the decoded end of the request.
   mutating func didDecodeEnd() {
     switch consume state {
     case .serving(var turn):
@@ -154,7 +154,7 @@ extension HTTP1ConnectionMachine {
     case nothing
   }
 
-  /// The bytes are not HTTP/1.1.
+  /// Handles bytes that are not HTTP/1.1.
   ///
   /// - Parameter isHTTP2: Whether they begin with the connection preface of HTTP/2.
   mutating func didFailDecoding(isHTTP2: Bool) -> FramingErrorAction {
@@ -189,7 +189,7 @@ extension HTTP1ConnectionMachine {
 
   enum InputEndedAction { case decode, endTunnelBody, nothing }
 
-  /// The client has ended its sending side.
+  /// Handles the end of the client's sending side.
   mutating func inputEnded() -> InputEndedAction {
     switch consume state {
     case .idle(_, let isFirst):
@@ -216,7 +216,7 @@ extension HTTP1ConnectionMachine {
     case close
   }
 
-  /// Everything that may be decoded now has been.
+  /// Handles the end of a decoding step: everything that may be decoded now has been.
   ///
   /// - Parameter isWritable: Whether the client takes responses, and the next head could have been decoded.
   mutating func didDecode(isWritable: Bool) -> DecodedAction {
@@ -242,7 +242,8 @@ extension HTTP1ConnectionMachine {
 
 // The delivery's response.
 extension HTTP1ConnectionMachine {
-  /// A response's head is about to be written. Early responses, before the request's end, are the connection's last.
+  /// Handles a response whose head is about to be written. Early responses, before the request's end, are the
+  /// connection's last.
   ///
   /// - Parameters:
   ///   - isPersistent: Whether the client and the proxy want the connection to persist.
@@ -262,7 +263,7 @@ extension HTTP1ConnectionMachine {
     return true
   }
 
-  /// A response of 101 is about to be written.
+  /// Handles a response of 101 that is about to be written.
   ///
   /// - Returns: Whether the client has ended its sending side already.
   mutating func protocolsSwitch() -> Bool {
@@ -277,7 +278,7 @@ extension HTTP1ConnectionMachine {
     return false
   }
 
-  /// The end of the response waits behind bytes that the client has not taken.
+  /// Handles the end of a response that waits behind bytes that the client has not taken.
   mutating func responseQueued() {
     switch consume state {
     case .serving(var turn):
@@ -314,7 +315,7 @@ extension HTTP1ConnectionMachine {
     case nothing
   }
 
-  /// The whole response has been written.
+  /// Handles the end of a response that has been written whole.
   ///
   /// - Parameters:
   ///   - hasUndecoded: Whether bytes behind the request wait to be decoded.
@@ -344,7 +345,7 @@ extension HTTP1ConnectionMachine {
 extension HTTP1ConnectionMachine {
   enum TimeoutAction { case extend, refuse, close }
 
-  /// The time limit of the present state has passed without an event.
+  /// Handles the end of the present state's time limit, without an event before it.
   mutating func timedOut(hasUndecoded: Bool) -> TimeoutAction {
     switch consume state {
     case .idle:
@@ -360,7 +361,7 @@ extension HTTP1ConnectionMachine {
     return .close
   }
 
-  /// The proxy shuts down.
+  /// Handles the shutdown of the proxy.
   ///
   /// - Returns: Whether to close now: nothing is under way, and no part of a request is here.
   mutating func drain(hasUndecoded: Bool) -> Bool {
@@ -381,6 +382,6 @@ extension HTTP1ConnectionMachine {
     }
   }
 
-  /// The connection is gone, or is being cut.
+  /// Handles the end of the connection, which is gone or being cut.
   mutating func close() { self = Self(.closed) }
 }

@@ -87,7 +87,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     if !hasFailed {
       // A write to a stream that is gone.
       if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
-      // The codec has reset the stream. The others go on.
+      // The codec has reset the stream. The others continue.
       if error.mayConcernOneHTTP2Stream { return downstream.environment.counters.add(.framingErrors) }
     }
     if error is NIOSSLError { return context.close(promise: nil) }
@@ -135,10 +135,10 @@ extension ClientSession {
 
   func releaseSlot() { drainState.release() }
 
-  /// The codec has sent a GOAWAY with an error.
+  /// Notes that the codec has sent a GOAWAY with an error.
   func didFail() { hasFailed = true }
 
-  /// The client broke the protocol, or floods the connection.
+  /// Handles a client that broke the protocol, or floods the connection.
   func misbehaved() {
     downstream.environment.counters.add(.framingErrors)
     context?.close(promise: nil)
@@ -186,7 +186,7 @@ extension ClientSession {
     timer = downstream.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
   }
 
-  /// The deadline moves on with each stream that ends, the timer only when it has fired.
+  /// The deadline moves with each stream that ends, the timer only when it has fired.
   private func timerFired() {
     timer = nil
     if drainState.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }

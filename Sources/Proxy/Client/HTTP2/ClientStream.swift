@@ -83,7 +83,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
     machine.close()
     self.context = nil
     dropOutgoing()
-    // The exchange goes on without the client.
+    // The exchange continues without the client.
     delivery?.disconnected()
     if let delivery, !delivery.isStarted { delivery.runEnded() }
     delivery = nil

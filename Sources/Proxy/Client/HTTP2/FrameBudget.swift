@@ -41,10 +41,10 @@ struct FrameBudget {
     left = Double(max)
   }
 
-  /// A frame of DATA or HEADERS was sent, with a payload of `bytes` bytes.
+  /// Credits a frame of DATA or HEADERS that was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) { add(Self.creditOfFrame + bytes / Self.bytesOfCredit) }
 
-  /// Whether a frame of this type that came may be handled.
+  /// Counts a frame of this type that came. Returns whether it may be handled.
   mutating func take(_ kind: UInt8, now: NIODeadline) -> Bool {
     switch kind {
     case FrameKind.headers:

@@ -1,8 +1,8 @@
 import NIOCore
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
-/// other frames that advance no request (`FrameIntake`), ends a connection without stating which streams were taken, and
-/// takes no new streams once any end has been announced.
+/// other frames that advance no request (`FrameIntake`), ends a connection without stating which streams were taken,
+/// and takes no new streams once any end has been announced.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.
@@ -106,7 +106,7 @@ final class FrameGuard: ChannelDuplexHandler {
     context.write(isChanged ? wrapOutboundOut(.byteBuffer(bytes)) : data, promise: promise)
   }
 
-  /// Counts the frame that begins in the bytes, and mends a GOAWAY. True if the bytes were changed.
+  /// Counts the frame that begins in the bytes, and corrects a GOAWAY. True if the bytes were changed.
   private func look(at bytes: inout ByteBuffer) -> Bool {
     guard payloadLeft == 0 else {
       payloadLeft = max(payloadLeft - bytes.readableBytes, 0)

@@ -44,7 +44,7 @@ struct FrameIntake {
 
   init(budget: FrameBudget) { self.budget = budget }
 
-  /// A frame of DATA or HEADERS was sent, with a payload of `bytes` bytes.
+  /// Credits a frame of DATA or HEADERS that was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) {
     pingCredit = min(pingCredit + 1, Self.maxPingCredit)
     budget.sent(bytes)

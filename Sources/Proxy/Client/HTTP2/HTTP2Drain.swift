@@ -49,6 +49,7 @@ struct HTTP2Drain {
     }
   }
 
+  /// Handles the end of a stream.
   mutating func ended() -> Action {
     streams -= 1
     return closeIfOver()
@@ -61,6 +62,7 @@ struct HTTP2Drain {
     return true
   }
 
+  /// Releases the slot of a delivery.
   mutating func release() { running -= 1 }
 
   /// Begins the end of the connection.
@@ -70,7 +72,7 @@ struct HTTP2Drain {
     return .announce
   }
 
-  /// The client has confirmed the announcement, or has had the time to.
+  /// Handles the client's confirmation of the announcement, or the end of the time for it.
   mutating func confirmed() -> Action {
     guard stage == .announced else { return .nothing }
     stage = .named

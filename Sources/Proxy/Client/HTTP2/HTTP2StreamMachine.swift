@@ -51,7 +51,7 @@ extension HTTP2StreamMachine {
     }
   }
 
-  /// The request's head was accepted.
+  /// Handles a request's head that was accepted.
   mutating func didAcceptHead(_ framing: BodyFraming, isEnd: Bool) {
     switch consume state {
     case .awaitingHead: self = Self(.open(isEnd ? .whole : .arriving(BodyLength(framing)), .open))
@@ -60,7 +60,7 @@ extension HTTP2StreamMachine {
     }
   }
 
-  /// The request's head was refused; a response follows, and whatever else the client sends is dropped.
+  /// Handles a request's head that was refused; a response follows, and whatever else the client sends is dropped.
   mutating func didRefuseHead(isMalformed: Bool, isEnd: Bool) {
     switch consume state {
     case .awaitingHead:
@@ -80,7 +80,7 @@ extension HTTP2StreamMachine {
     case drop
   }
 
-  /// A frame of DATA has come, with `count` bytes.
+  /// Handles a frame of DATA with `count` bytes.
   mutating func didReceiveData(_ count: Int, isEnd: Bool) -> FrameAction {
     switch consume state {
     case .open(.arriving(var length), .open):
@@ -100,7 +100,7 @@ extension HTTP2StreamMachine {
     return .drop
   }
 
-  /// The fields after the body have come.
+  /// Handles the fields after the body.
   mutating func didReceiveTrailers(isEnd: Bool) -> FrameAction {
     switch consume state {
     case .open(.arriving(let length), .open):
@@ -125,7 +125,7 @@ extension HTTP2StreamMachine {
     return request
   }
 
-  /// A field of the trailers violates HTTP.
+  /// Handles trailers with a field that violates HTTP.
   mutating func didRefuseTrailers() {
     switch consume state {
     case .open(_, let response): self = Self(.open(.malformed, response))
@@ -133,7 +133,7 @@ extension HTTP2StreamMachine {
     }
   }
 
-  /// The connection brings no more frames.
+  /// Handles the end of the connection's frames.
   ///
   /// - Returns: Whether to fail the delivery's body, since it has no end.
   mutating func inputClosed() -> Bool {
@@ -178,7 +178,7 @@ extension HTTP2StreamMachine {
     }
   }
 
-  /// The whole response is here.
+  /// Handles the end of a response, which is here as a whole.
   mutating func responseCompleted() {
     switch consume state {
     case .open(let request, _): self = Self(.open(request, .complete))
@@ -196,7 +196,7 @@ extension HTTP2StreamMachine {
     case stopUpload
   }
 
-  /// Everything written so far has left, and nothing waits.
+  /// Handles the moment at which everything written has left, and nothing waits.
   mutating func didWriteAll() -> ResponseWrittenAction {
     switch consume state {
     case .open(let request, .complete):
@@ -216,6 +216,6 @@ extension HTTP2StreamMachine {
     return .nothing
   }
 
-  /// The stream is reset or gone.
+  /// Handles the end of the stream, which is reset or gone.
   mutating func close() { self = Self(.closed) }
 }

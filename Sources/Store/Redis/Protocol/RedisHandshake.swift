@@ -121,6 +121,7 @@ struct RedisHandshake {
     self.steps = steps
   }
 
+  /// Handles the reply to the next step.
   mutating func received(_ reply: RedisValue) -> Action {
     precondition(next < steps.count, "RedisHandshake: a reply after the last step")
     let step = steps[next]

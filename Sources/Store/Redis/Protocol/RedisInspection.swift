@@ -22,6 +22,7 @@ struct RedisInspection: Equatable {
     ]
   }
 
+  /// Takes the reply to a step.
   mutating func take(_ reply: RedisValue, to step: RedisHandshake.Step) {
     switch step {
     case .memory: doubts += RedisDurability.doubts(memory: reply)

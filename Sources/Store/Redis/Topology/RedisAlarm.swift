@@ -4,8 +4,8 @@ import Platform
 import Synchronization
 
 /// The events after which live claims may not stand in Redis as their owners believe: another server has taken over, or
-/// Redis' clock was set. All owners then renew their leases at once. After an outage, their writes are still on the way.
-/// The process has one alarm; safe to use from any thread.
+/// Redis' clock was set. All owners then renew their leases at once. After an outage, their writes are still on the
+/// way. The process has one alarm; safe to use from any thread.
 final class RedisAlarm: Sendable {
   /// The minimum time between two announcements to other processes.
   private static let interval: Milliseconds = 500

@@ -19,5 +19,6 @@ struct RedisBackoff {
     Milliseconds(1 + Int64(Double(bounds.next() - 1) * fraction))
   }
 
+  /// Resets the bound, since a connection was made.
   mutating func succeeded() { bounds.reset() }
 }

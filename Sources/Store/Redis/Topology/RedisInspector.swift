@@ -140,11 +140,11 @@ final class RedisInspector: @unchecked Sendable {
   }
 }
 
-/// The replies to harmless forms of the commands that a claim consists of, by which an inspection finds that rights were
-/// withdrawn from Semel's user.
+/// The replies to harmless forms of the commands that a claim consists of, by which an inspection finds that rights
+/// were withdrawn from Semel's user.
 ///
-/// Redis checks a command's rights before anything else. Other errors are left to `RedisInspection`. A claim itself says
-/// less: its script fails with a text that each version of Redis words in another way.
+/// Redis checks a command's rights before anything else. Other errors are left to `RedisInspection`. A claim itself
+/// says less: its script fails with a text that each version of Redis words in another way.
 struct ClaimTrial: Equatable {
   /// The reason for which no claim can be made; `nil` if none was found.
   var refusal: String?

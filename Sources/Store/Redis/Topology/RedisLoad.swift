@@ -8,7 +8,7 @@ import Idempotency
 public struct RedisLoad: Sendable {
   /// The number of commands without a reply from which a connection is under load; `nil` if it never is.
   var minPending: Int?
-  /// The time since Redis was asked for its time from which a claim takes the script.
+  /// The time since the last request for Redis' time, from which a claim takes the script.
   var maxClaimAge: Milliseconds
   /// The time from which a completion reads Redis' time. It is shorter: under load some completion reads it before a
   /// claim would need a script for it.

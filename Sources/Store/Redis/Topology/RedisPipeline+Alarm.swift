@@ -3,8 +3,8 @@ import Platform
 
 /// The server's name, and its changes that concern live claims.
 extension RedisPipeline {
-  /// The time for which new claims wait after the server's clock was set, until the owners of all processes have renewed
-  /// their leases: some round trips.
+  /// The time for which new claims wait after the server's clock was set, until the owners of all processes have
+  /// renewed their leases: some round trips.
   private static let clockGrace: Milliseconds = 200
 
   /// The time after a promotion in which a connection to the server has the leases renewed.

@@ -44,8 +44,8 @@ extension RedisPipeline {
     return pending.contains { $0.waiter != nil && $0.deadline <= now }
   }
 
-  /// Ends the waits whose deadline has passed. Those who have waited are called once all are known: they may write other
-  /// commands.
+  /// Ends the waits whose deadline has passed. Those who have waited are called once all are known: they may write
+  /// other commands.
   private func timeOut(at now: BootInstant) {
     var due: [Pending] = []
     for index in pending.indices where pending[index].waiter != nil && pending[index].deadline <= now {

@@ -36,8 +36,8 @@ extension RedisPipeline {
 
   /// Reads the reply to a claim without a script.
   ///
-  /// If Redis' clock was set before the claim arrived, as later replies of that time have shown, the lease of the record
-  /// begins too early. The script then begins it anew: the record is its owner's.
+  /// If Redis' clock was set before the claim arrived, as later replies of that time have shown, the lease of the
+  /// record begins too early. The script then begins it anew: the record is its owner's.
   func plainReply(
     _ reply: borrowing HiredisReply, to claim: PlainClaim, sentAt: BootInstant, at now: BootInstant
   ) -> ScriptReply {
@@ -54,8 +54,8 @@ extension RedisPipeline {
     return ScriptReply(ending: .refused(text), plain: claim)
   }
 
-  /// Ends the lost connections to the same run of the same server. A claim without a script that one of them has not read
-  /// by then claims nothing any more, and what it has read comes before all commands of this one.
+  /// Ends the lost connections to the same run of the same server. A claim without a script that one of them has not
+  /// read by then claims nothing any more, and what it has read comes before all commands of this one.
   func endEarlierConnections(_ present: RedisSession?) {
     session = present
     mayClaimPlainly = present != nil

@@ -355,7 +355,8 @@ extension RedisPipeline {
     }
   }
 
-  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then ends.
+  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then
+  /// ends.
   func endsByDemotion(_ text: String) -> Bool {
     guard case .sentinel = settings.topology, RedisRefusal.isDemotion(text) else { return false }
     link.fail("the master has become a replica")

@@ -1,7 +1,7 @@
 /// The lost connections of one event loop over which claims without a script were on their way, by the server's run.
 /// Confined to its loop.
 ///
-/// One is known until Redis has confirmed its end: the connection over which that was asked for may be lost as well.
+/// One is known until Redis has confirmed its end: the connection over which that was requested may be lost as well.
 final class RedisSessions {
   /// The maximum number, of which the oldest are forgotten: more than a cluster has masters.
   private static let maxCount = 4096

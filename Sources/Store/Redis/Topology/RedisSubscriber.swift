@@ -37,7 +37,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
-  /// Whether Redis has refused the subscription to invalidations on this connection, and was asked again since.
+  /// Whether Redis has refused the subscription to invalidations on this connection, and it was requested again since.
   private var isRefused = false
   /// Whether observers were notified that invalidations arrive.
   private var isCoherent = false
@@ -300,7 +300,7 @@ extension RedisSubscriber {
       guard !isRefused else { return }
       isRefused = true
       logger.error(
-        "Redis refuses the subscription to invalidations, without which no cache is used; it is asked again with each ping",
+        "Redis refuses the subscription to invalidations, without which no cache is used; it is requested again with each ping",
         metadata: ["reason": "\(reason)"])
     case .topic(let topic):
       // The next watch subscribes anew, and wakes those of an earlier connection, which stay.

@@ -14,7 +14,7 @@ struct WarningPace {
   /// The number of texts that are kept.
   var count: Int { loggedAt.count }
 
-  /// Whether an entry is due, which is then taken as logged.
+  /// Returns whether an entry is due, and then notes it as logged.
   ///
   /// - Parameter text: The entry's text. It contains nothing that changes from one inspection to the next.
   mutating func isDue(_ text: String, at now: BootInstant) -> Bool {
@@ -24,13 +24,13 @@ struct WarningPace {
     return true
   }
 
-  /// Takes a reason that stands until `ends`. Whether its entry is due, as for any other.
+  /// Notes a reason that stands until `ends`. Returns whether its entry is due, as for any other.
   mutating func begins(_ reason: String, at now: BootInstant) -> Bool {
     standing.insert(reason)
     return isDue(reason, at: now)
   }
 
-  /// Takes the end of a reason. Whether it stood until now; its next beginning is due at once.
+  /// Notes the end of a reason, whose next beginning is due at once. Returns whether it stood until now.
   mutating func ends(_ reason: String) -> Bool {
     loggedAt[reason] = nil
     return standing.remove(reason) != nil

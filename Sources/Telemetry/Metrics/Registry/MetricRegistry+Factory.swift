@@ -2,19 +2,19 @@ import CoreMetrics
 
 extension MetricRegistry: MetricsFactory {
   public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-    guard case .counter(let series) = series(.counter, label, dimensions) else { return unkept }
+    guard case .counter(let series) = series(.counter, label, dimensions) else { return noHandler }
     return series
   }
 
   public func makeFloatingPointCounter(
     label: String, dimensions: [(String, String)]
   ) -> any FloatingPointCounterHandler {
-    guard case .counter(let series) = series(.counter, label, dimensions) else { return unkept }
+    guard case .counter(let series) = series(.counter, label, dimensions) else { return noHandler }
     return series
   }
 
   public func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-    guard case .gauge(let series) = series(.gauge, label, dimensions) else { return unkept }
+    guard case .gauge(let series) = series(.gauge, label, dimensions) else { return noHandler }
     return series
   }
 
@@ -24,12 +24,12 @@ extension MetricRegistry: MetricsFactory {
     switch series(aggregate ? .recorder : .gauge, label, dimensions) {
     case .gauge(let series): series
     case .histogram(let series): series
-    case .counter, nil: unkept
+    case .counter, nil: noHandler
     }
   }
 
   public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-    guard case .histogram(let series) = series(.timer, label, dimensions) else { return unkept }
+    guard case .histogram(let series) = series(.timer, label, dimensions) else { return noHandler }
     return series
   }
 
@@ -39,6 +39,6 @@ extension MetricRegistry: MetricsFactory {
   public func destroyRecorder(_ handler: any RecorderHandler) { release(handler) }
   public func destroyTimer(_ handler: any TimerHandler) { release(handler) }
 
-  /// The handler of a label that is not kept. It does nothing.
-  private var unkept: NOOPMetricsHandler { .instance }
+  /// The handler of a label without a series. It does nothing.
+  private var noHandler: NOOPMetricsHandler { .instance }
 }

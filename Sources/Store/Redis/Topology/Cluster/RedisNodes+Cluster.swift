@@ -40,7 +40,7 @@ extension RedisNodes {
   }
 
   /// Reads the slot map, unless a reply is awaited, from a node whose turn it is. A node that has lost the others may
-  /// have an old one, so that it is not asked twice in a row.
+  /// have an old one, so that it is not queried twice in a row.
   func readMap() {
     let sources = pipelines.values.filter(\.link.isUp).sorted { $0.name < $1.name }
     guard !isReadingMap, !sources.isEmpty else { return }

@@ -43,7 +43,7 @@ struct ReplicaProof {
     precondition(openCount >= 0, "ReplicaProof: more scripts settled than were written")
   }
 
-  /// Whether the waiting command ends the connection's next write. If so, it counts as written.
+  /// Decides on the connection's next write. Returns whether the waiting command ends it, and then counts as written.
   mutating func begins(at now: BootInstant) -> Bool {
     guard waitingSince == nil, openCount > 0 || missingSince != nil else { return false }
     waitingSince = now
@@ -75,7 +75,8 @@ struct ReplicaProof {
   /// Whether replicas have been missing for as long as a call may take, so that no claim would be granted now.
   func isShort(at now: BootInstant) -> Bool { missingSince.map { now - $0 >= maxShortfall } ?? false }
 
-  /// Whether a script's reply counts only once replicas have what it changed, or what it reports as completed.
+  /// Decides on a script's reply. Returns whether it counts only once replicas have what it changed, or what it reports
+  /// as completed.
   ///
   /// A completion that is older than a proven script is proven with it.
   ///

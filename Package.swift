@@ -4,29 +4,33 @@ import PackageDescription
 /// Whether `deploy/fuzz` builds: for libFuzzer and the address sanitizer, which no other build needs.
 let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 
-/// Whether the modules' tests alone are built, as `deploy/test` does in release: the tests end to end and the benchmarks
-/// are a third of what there is to compile, and run on builds of their own.
+/// Whether the modules' tests alone are built, as `deploy/test` does in release: the tests end to end and the
+/// benchmarks are a third of what there is to compile, and run on builds of their own.
 let isForModuleTests = Context.environment["SEMEL_MODULE_TESTS"] != nil
 
-/// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
-/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. That
-/// takes in what is `public` and nothing else, which is why modules are `public` to each other although nobody imports
-/// them. Tests in debug check exclusive access at run time; release trusts them, and `Run` has dependencies do the same.
-/// Fuzzed code is optimised and yet has every check.
-let strict: [SwiftSetting] = [
+/// The settings of every module: the Swift 6 language mode, and warnings as errors.
+let language: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   .treatAllWarnings(as: .error),
-  isFuzzing
-    ? .unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug", "-enable-testing"])
-    : .unsafeFlags(
-      ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
-/// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run takes
-/// a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and lld alone
-/// takes libraries in any order.
+/// The settings of Semel's own modules: in release one optimisation over all of them, without which the proxy's generic
+/// code would not be specialised for its store. That takes in what is `public` and nothing else, which is why modules
+/// are `public` to each other although nobody imports them. Tests in debug check exclusive access at run time; release
+/// trusts them, and `Run` has dependencies do the same. Fuzzed code is optimised and yet has every check.
+let strict: [SwiftSetting] =
+  language + [
+    isFuzzing
+      ? .unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug", "-enable-testing"])
+      : .unsafeFlags(
+        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release))
+  ]
+
+/// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run
+/// takes a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and
+/// lld alone takes libraries in any order.
 let staticRuntime = [
   "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
   "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
@@ -37,8 +41,9 @@ func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [Strin
   .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
 }
 
-/// The settings of tests. In a release build the modules are optimised and their tests are not, which builds sooner.
-let testing: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+/// The settings of tests. In a release build the modules are optimised and their tests are not: the tests of the store
+/// alone would take six times as long to compile.
+let testing: [SwiftSetting] = language + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
 /// The tests of one module.
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -169,7 +174,7 @@ let package = Package(
       name: "TestSupport",
       dependencies: ["Platform", nioCore, nioPosix, nioConcurrency, nioHTTP1],
       path: "Tests/TestSupport",
-      swiftSettings: strict),
+      swiftSettings: testing),
     .target(
       name: "WireOracle",
       dependencies: ["Wire", nioCore, nioEmbedded, nioHTTP1],

@@ -62,14 +62,21 @@ extension KnownRecord {
 
   public func conflict(with newcomer: Fingerprint) -> Conflict? {
     guard case .released = state else { return isOtherPayload(newcomer) ? .otherPayload : .duplicate }
-    guard let fingerprint, fingerprint != newcomer else { return nil }
-    // Fingerprints with different recipes cannot be compared here.
-    return isOtherPayload(newcomer) ? .otherPayload : .duplicate
+    return switch isSamePayload(newcomer) {
+    case true: nil
+    case false: .otherPayload
+    // The record's fingerprint is not known, and the store compared it; or the two cannot be compared here.
+    case nil: fingerprint == nil ? nil : .duplicate
+    }
   }
 
-  private func isOtherPayload(_ newcomer: Fingerprint) -> Bool {
-    guard let fingerprint, fingerprint.recipe == newcomer.recipe else { return false }
-    return fingerprint.digest != newcomer.digest
+  private func isOtherPayload(_ newcomer: Fingerprint) -> Bool { isSamePayload(newcomer) == false }
+
+  /// Compares the payloads; `nil` if their fingerprints have different recipes, or the record's is not known. The
+  /// digests of members, which differ from payload to payload, make no other recipe.
+  private func isSamePayload(_ newcomer: Fingerprint) -> Bool? {
+    guard let fingerprint, fingerprint.recipe.plain == newcomer.recipe.plain else { return nil }
+    return fingerprint.digest == newcomer.digest
   }
 }
 

@@ -7,11 +7,16 @@ import Wire
 
 // The part of a batch that it owns: sent as one request, and recorded item by item.
 extension BatchRun {
-  /// A request whose response may still come after the time-out.
+  /// The request with the items that the batch owns.
   struct Sending {
+    /// The items, in the request's order.
     let indices: [Int]
+    /// Whether the outcome of an earlier attempt of one of them was lost, which the response may be about.
+    let isBesideUnknown: Bool
     let exchange: Backend.Exchange
     let capture: ResponseCapture<Backend.Exchange>
+    /// The items whose response may still come after the time-out. The others' records belong to other deliveries.
+    var awaited: Set<Int> = []
   }
 
   /// Sends the items that the batch owns, and records each one's outcome.
@@ -20,15 +25,16 @@ extension BatchRun {
   @inline(never)
   func send(_ indices: [Int]) async -> Sending? {
     let forwardedAt = runner.noteForwarded()
-    let sending = begin(indices)
+    var sending = begin(indices)
     do throws(UpstreamFailure) {
       let body = try await sending.capture.collect(within: batch.route.policy.timeToResponse)
       let head = try await sending.exchange.head(within: nil)
       runner.noteBackendTime(since: forwardedAt)
-      await record(indices, head, body)
+      await record(sending, head, body)
     } catch {
       runner.noteBackendTime(since: forwardedAt)
-      if await lose(indices, after: error) { return sending }
+      sending.awaited = await lose(indices, after: error)
+      if !sending.awaited.isEmpty { return sending }
     }
     sending.exchange.close()
     return nil
@@ -39,11 +45,6 @@ extension BatchRun {
       preconditionFailure("BatchRun: an item is sent or recorded without a claim")
     }
     return lease
-  }
-
-  /// Whether the outcome of an earlier attempt of one of these items was lost.
-  private func isAnyUnknown(_ indices: [Int]) -> Bool {
-    indices.contains { lease(of: $0).claim.followsUnknown }
   }
 
   private func ownedRecord(_ index: Int) -> OwnedRecord<Store, Backend> {
@@ -63,13 +64,14 @@ extension BatchRun {
         permit: SendPermit(all: leases.map(\.permit)), memory: delivery,
         bindsConnection: runner.head.bindsConnection))
     return Sending(
-      indices: indices, exchange: exchange,
+      indices: indices, isBesideUnknown: leases.contains(where: \.claim.followsUnknown), exchange: exchange,
       capture: ResponseCapture(
         of: exchange, call: batch.calls[indices[0]], claim: leases[0].claim, delivery: delivery))
   }
 
   /// Record: the store has each item's outcome before the client has the response.
-  private func record(_ indices: [Int], _ head: UpstreamHead, _ body: ByteBuffer?) async {
+  private func record(_ sending: Sending, _ head: UpstreamHead, _ body: ByteBuffer?) async {
+    let (indices, isBesideUnknown) = (sending.indices, sending.isBesideUnknown)
     let recordedAt = runner.noteRecording()
     let results = await results(of: indices, head, body)
     if let results {
@@ -78,7 +80,6 @@ extension BatchRun {
       unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
     }
     let shared = body.flatMap { sharedOutcome(head, $0, of: indices.count) }
-    let isBesideUnknown = isAnyUnknown(indices)
     await withTaskGroup(of: (Int, ItemEnd).self) { group in
       for (place, index) in indices.enumerated() {
         group.addTask { [self] in
@@ -203,17 +204,17 @@ extension BatchRun {
 
 // The ends without a response in time.
 extension BatchRun {
-  /// Ends the items after an exchange without a complete response. True if a late response may come.
-  private func lose(_ indices: [Int], after failure: UpstreamFailure) async -> Bool {
-    var mayCome = false
+  /// Ends the items after an exchange without a complete response. Returns those whose response may still come.
+  private func lose(_ indices: [Int], after failure: UpstreamFailure) async -> Set<Int> {
+    var awaited: Set<Int> = []
     await withTaskGroup(of: (Int, ItemEnd).self) { group in
       for index in indices { group.addTask { [self] in (index, await lose(index, after: failure)) } }
       for await (index, itemEnd) in group {
-        if case .awaited = itemEnd { mayCome = true }
+        if case .awaited = itemEnd { awaited.insert(index) }
         await end(index, by: itemEnd)
       }
     }
-    return mayCome
+    return awaited
   }
 
   private func lose(_ index: Int, after failure: UpstreamFailure) async -> ItemEnd {
@@ -245,18 +246,18 @@ extension BatchRun {
       guard results != nil || shared != nil else {
         throw .responseLost("a late response has no certain result for each item")
       }
-      await recordLate(sending.indices, head, results, or: shared)
+      await recordLate(sending, head, results, or: shared)
     } catch {
-      for index in sending.indices { giveUpListening(to: index, after: error) }
+      for index in sending.awaited { giveUpListening(to: index, after: error) }
     }
   }
 
   private func recordLate(
-    _ indices: [Int], _ head: UpstreamHead, _ results: BatchResults?, or shared: Outcome?
+    _ sending: Sending, _ head: UpstreamHead, _ results: BatchResults?, or shared: Outcome?
   ) async {
-    let isBesideUnknown = isAnyUnknown(indices)
+    let isBesideUnknown = sending.isBesideUnknown
     await withTaskGroup(of: Void.self) { group in
-      for (place, index) in indices.enumerated() {
+      for (place, index) in sending.indices.enumerated() where sending.awaited.contains(index) {
         group.addTask { [self] in
           _ = await record(index, head, results?.results[place], or: shared, isBesideUnknown)
           worker.metrics.add(.lateResponses, route: batch.route.number)

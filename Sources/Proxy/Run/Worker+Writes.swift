@@ -37,7 +37,9 @@ extension Worker {
       await waitForCopies(of: claim)
       if hasMemory {
         // Another owner's record is no loss: this claim may never have been granted.
-        _ = await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
+        _ = await repeatUntilReply(afterPause: false) { store throws(StoreError) in
+          try await store.release(claim, release)
+        }
         giveMemory(bytes)
       } else {
         await giveBackOnce(claim, release)
@@ -148,14 +150,18 @@ extension Worker {
   /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies;
   /// no longer than `Fence.storing`, since a fence must outlast it.
   ///
+  /// - Parameter pausesFirst: Whether the first try follows a pause too, because one has just failed.
   /// - Returns: The reply; `nil` if there was none, or the record cannot be read.
   private func repeatUntilReply(
+    afterPause pausesFirst: Bool = true,
     _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) async -> OwnerOutcome? {
     var pauses = Self.storePauses
+    var isPauseDue = pausesFirst
     let end = BootInstant.now + Fence.storing
     while !isStopping, BootInstant.now < end {
-      await context.sleep(milliseconds: Int64.random(in: 1...pauses.next()))
+      if isPauseDue { await context.sleep(milliseconds: Int64.random(in: 1...pauses.next())) }
+      isPauseDue = true
       do throws(StoreError) {
         return try await command(store)
       } catch {

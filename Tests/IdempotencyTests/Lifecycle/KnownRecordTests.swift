@@ -1,5 +1,6 @@
-import Idempotency
 import Testing
+
+@testable import Idempotency
 
 /// A delivery on an `open` route by what its process knows of the record while the store is away.
 struct KnownRecordTests {
@@ -128,6 +129,23 @@ struct KnownRecordTests {
     else {
       Issue.record("a record that the store knows as unknown is the store's to grant")
       return
+    }
+  }
+
+  /// Where mismatches are explained, each payload has a recipe of its own.
+  @Test func `compares payloads whose members have digests, and fingerprints of before there were any`() {
+    func explained(_ print: Fingerprint, _ value: UInt32) -> Fingerprint {
+      let members = MemberDigests(members: [.init(name: 1, value: value)], isCut: false)
+      return Fingerprint(recipe: print.recipe.explaining(members), digest: print.digest)
+    }
+    let (own, other) = (explained(Self.print, 2), explained(Self.otherPrint, 3))
+    for state in [KnownRecord.State.owned, .released(until: Self.now + .seconds(1))] {
+      for known in [Self.print, own] {
+        let record = KnownRecord(state, fingerprint: known)
+        #expect(record.conflict(with: other) == .otherPayload)
+        #expect(record.conflict(with: own) == record.conflict(with: Self.print))
+        #expect(record.conflict(with: own) == (state == .owned ? .duplicate : nil))
+      }
     }
   }
 

@@ -14,7 +14,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   /// A command of an owner that waits for its reply.
   typealias Waiting = UnsafeContinuation<Result<OwnerOutcome, StoreError>, Never>
 
-  private static let away = StoreError.unavailable("the test has no store")
+  static let away = StoreError.unavailable("the test has no store")
 
   private let loop: any EventLoop
   var onClaim: (ClaimRequest) -> ClaimReply = { _ in .failure(ScriptedStore.away) }
@@ -23,6 +23,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   }
   /// The error of marks; `nil` if the store takes them.
   var markFailure: StoreError?
+  /// The error of releases; `nil` if the store takes them.
+  var releaseFailure: StoreError?
   /// The reply to marks.
   var markOutcome = OwnerOutcome.done
   /// Called when a record is watched; the error is that of the watch.
@@ -55,6 +57,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
 
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     releases.append(release)
+    if let releaseFailure { throw releaseFailure }
     return .done
   }
 

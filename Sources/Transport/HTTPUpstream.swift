@@ -52,7 +52,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     if isShutDown {
       exchange.fail("the transport is shut down")
     } else if versions == .http2, !request.fitsHTTP2 {
-      exchange.fail("the request's head is too large for HTTP/2")
+      exchange.fail(.headTooLarge("the request's head is too large for one frame of HTTP/2"))
     } else {
       exchange.pool.start(exchange)
     }

@@ -229,9 +229,9 @@ struct HTTP2BackendConnectionTests {
       async let held = rig.order("held", path: "/v1/held")
       try await backend.line(containing: "ran POST /v1/held")
       for byte in ["x", "{", "\u{e9}"] {
-        let value = String(repeating: byte, count: byte == "x" ? 9000 : 6000)
+        let value = String(repeating: byte, count: byte == "x" ? 10_000 : 6000)
         let large = [("X-Large", value), ("X-Other", value)]
-        expectRefused(try await rig.order("large", large), 502, "upstream_unreachable", retryable: true)
+        expectRefused(try await rig.order("large", large), 431, "header_too_large", retryable: false)
       }
       let fitting = [("X-Large", String(repeating: "x", count: 15_000))]
       expectExecuted(try await rig.order("fitting", fitting))
@@ -271,6 +271,71 @@ struct HTTP2BackendConnectionTests {
     try await HTTP2Backend.run(isSecure: true, Configuration(top: ["workers": "1"])) { rig, backend in
       for number in 0..<20 { expectExecuted(try await rig.order("k\(number)", path: "/v1/leaving")) }
       for number in 0..<20 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
+    }
+  }
+
+  @Test func `the table of fields is no larger than by default, whatever the backend permits`() async throws {
+    try await HTTP2Backend.run(
+      isSecure: false, Configuration(top: ["workers": "1"]), saying: ["table=1000000000"]
+    ) { rig, _ in
+      for number in 0..<3 {
+        let response = try await rig.order("k\(number)")
+        #expect(response["X-Table"] == "4096")
+      }
+    }
+  }
+
+  @Test func `a head that is too large for a frame is refused for good, and nothing is sent`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      // A byte takes ten bits in the first ones, and thirteen in the others.
+      let fits = (0..<2).map { ("X-\($0)", String(repeating: "?", count: 6000)) }
+      expectExecuted(try await rig.order("k1", fits))
+      let tooLarge = (0..<3).map { ("X-\($0)", String(repeating: "~", count: 6000)) }
+      for _ in 1...2 {
+        expectRefused(
+          try await rig.order("k2", tooLarge), 431, "header_too_large", retryable: false)
+      }
+      expectExecuted(try await rig.order("k2"))
+      let passed = try await rig.semel.client.send("GET", "/passed", tooLarge)
+      #expect(passed.status == 431)
+      #expect(!backend.output.contains("GET"))
+    }
+  }
+
+  @Test func `bodies that wait for a backend's window count`() async throws {
+    let configuration = Configuration(top: ["workers": "1", "limits": "{body_memory: 64MiB}"])
+    try await HTTP2Backend.run(isSecure: false, configuration, saying: ["window=0"]) { rig, _ in
+      let size = 200_000
+      var clients: [RawClient] = []
+      for _ in 0..<8 {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
+        try await client.send(String(repeating: "x", count: size))
+        clients.append(client)
+      }
+      try await rig.semel.counter("semel_body_bytes", becomes: clients.count * size)
+    }
+  }
+
+  @Test func `a body without memory is refused although the backend takes nothing of it`() async throws {
+    let configuration = Configuration(
+      top: ["workers": "1", "limits": "{body_memory: 1MiB}"],
+      route: ["max_request_body": "64KiB", "max_response_body": "64KiB"])
+    try await HTTP2Backend.run(isSecure: false, configuration, saying: ["window=0"]) { rig, _ in
+      let (size, begun) = (250_000, 60_000)
+      var clients: [RawClient] = []
+      for _ in 0..<4 {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
+        try await client.send(String(repeating: "x", count: begun))
+        clients.append(client)
+      }
+      try await rig.semel.counter("semel_body_bytes", isAtLeast: 4 * (begun - 4096))
+      // Together they are larger than the memory.
+      for client in clients { try await client.send(String(repeating: "x", count: size - begun)) }
+      // Long before the time-out of half a minute.
+      try await rig.semel.counter(
+        "semel_refusals_total", label: "overloaded", isAtLeast: 1, within: .seconds(15))
     }
   }
 }

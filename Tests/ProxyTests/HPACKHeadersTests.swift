@@ -34,3 +34,21 @@ struct HPACKHeadersTests {
       ])
   }
 }
+
+/// The bound on a head's size against the codec itself.
+struct HPACKBoundTests {
+  @Test func `the bound of each byte is the size that the codec makes of it`() throws {
+    for byte in UInt8(0x20)...0x7E {
+      // Eight of them take as many bytes as one takes bits. In lower case, since names are.
+      let text = String(repeating: Character(UnicodeScalar(byte)), count: 8 * 100)
+      var block = ByteBuffer()
+      var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+      try encoder.encode(headers: HPACKHeaders([("x", text)]), to: &block)
+      let size = HPACKBound.maxBytes(for: text.utf8)
+      #expect(size == 100 * HPACKBound.maxBits(for: byte))
+      // The form, the name, and the two lengths are what is left.
+      #expect(block.readableBytes - size == 6, "\(byte)")
+    }
+    #expect(HPACKBound.maxBytes(for: "é".utf8) == 15)
+  }
+}

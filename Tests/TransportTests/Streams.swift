@@ -2,6 +2,12 @@ import Idempotency
 import NIOCore
 import Platform
 
+/// These bodies do not fail while a piece of them waits.
+extension RequestBodyStream {
+  var failure: UpstreamFailure? { nil }
+  func whenFailed(_ act: @escaping @Sendable () -> Void) {}
+}
+
 /// A large body in pieces of 64 KiB. `@unchecked`, because one exchange alone reads it, and the test only once that has
 /// ended.
 final class Trickle: RequestBodyStream, @unchecked Sendable {

@@ -43,6 +43,8 @@ struct HTTP2RequestTests {
     let head = try request([("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")]).head
     #expect(head.count(.cookie) == 1)
     #expect(head.string(.cookie) == "a=1; b=2; c=3")
+    let many = try request((0..<200).map { ("cookie", "c\($0)=1") }).head
+    #expect(many.string(.cookie)?.hasSuffix("; c199=1") == true)
   }
 
   @Test(arguments: [

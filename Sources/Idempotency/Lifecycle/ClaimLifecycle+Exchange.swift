@@ -101,6 +101,9 @@ extension ClaimLifecycle {
       case .busy:
         state = .releasing(claim, .remembered)
         return .release(.overloaded(.backend))
+      case .headTooLarge:
+        state = .releasing(claim, .remembered)
+        return .release(.headerTooLarge)
       case .responseLost, .requestBody:
         state = .settling(claim)
         return .markUnknown(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))

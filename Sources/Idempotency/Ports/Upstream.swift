@@ -64,6 +64,10 @@ public enum RequestBody: Sendable {
 public protocol RequestBodyStream: Sendable {
   /// The next piece; `nil` at the end. Throws if the client disconnected or violated its framing.
   func next() async throws(UpstreamFailure) -> ByteBuffer?
+  /// The reason for which the body cannot become whole; `nil` as long as it may. The pieces before it are still there.
+  var failure: UpstreamFailure? { get }
+  /// Calls `act` when the body fails. A further call replaces it.
+  func whenFailed(_ act: @escaping @Sendable () -> Void)
 }
 
 /// The memory in which a response waits between the backend and its reader. Used on the loop of its exchange.
@@ -86,6 +90,8 @@ public enum UpstreamFailure: Error, Equatable, Sendable {
   case notSent(String)
   /// The request was certainly not executed, because all connections to the backend stayed in use.
   case busy(String)
+  /// The request was certainly not executed, and never can be: its head is too large for the protocol of the backend.
+  case headTooLarge(String)
   /// A byte was written, but no complete response arrived, so it is unknown whether the request was executed.
   case responseLost(String)
   /// The time limit passed, with the same consequence as `responseLost`. The exchange is still open, and reading may be
@@ -99,7 +105,9 @@ extension UpstreamFailure: CustomStringConvertible {
   /// The reason as text, for a log.
   public var description: String {
     switch self {
-    case .notSent(let reason), .busy(let reason), .responseLost(let reason), .requestBody(let reason): reason
+    case .notSent(let reason), .busy(let reason), .headTooLarge(let reason), .responseLost(let reason),
+      .requestBody(let reason):
+      reason
     case .timedOut: "the response did not come in time"
     }
   }

@@ -26,6 +26,13 @@ extension Problem {
 }
 
 extension Problem {
+  /// The detail, and what is known of a response that was not kept. These forms have no members for it.
+  private var message: String {
+    guard let originalStatus else { return detail }
+    let place = location.map { ", and its Location is \($0)" } ?? ""
+    return "\(detail) The status of that response was \(originalStatus)\(place)."
+  }
+
   /// https://docs.stripe.com/api/errors, https://docs.stripe.com/error-codes
   private var stripe: String {
     let type =
@@ -42,7 +49,7 @@ extension Problem {
       default: code.rawValue
       }
     return
-      "{\"error\":{\"code\":\(name.jsonString),\"message\":\(detail.jsonString),\"type\":\(type.jsonString)}}"
+      "{\"error\":{\"code\":\(name.jsonString),\"message\":\(message.jsonString),\"type\":\(type.jsonString)}}"
   }
 
   /// https://developer.paypal.com/api/rest/responses
@@ -65,8 +72,8 @@ extension Problem {
       }
     // PayPal's libraries take a fault without a location for one of the body.
     let place = isOfKey ? ",\"location\":\"header\"" : ""
-    return "{\"name\":\"\(name)\",\"message\":\(detail.jsonString),"
-      + "\"details\":[{\"issue\":\"\(issue)\",\"description\":\(detail.jsonString)\(place)}]}"
+    return "{\"name\":\"\(name)\",\"message\":\(message.jsonString),"
+      + "\"details\":[{\"issue\":\"\(issue)\",\"description\":\(message.jsonString)\(place)}]}"
   }
 
   /// https://developer.squareup.com/docs/build-basics/handling-errors
@@ -79,7 +86,7 @@ extension Problem {
       }
     let field = isOfKey ? ",\"field\":\"idempotency_key\"" : ""
     return "{\"errors\":[{\"category\":\"\(category)\",\"code\":\"\(squareCode)\","
-      + "\"detail\":\(detail.jsonString)\(field)}]}"
+      + "\"detail\":\(message.jsonString)\(field)}]}"
   }
 
   /// Whether the refusal is about the key.
@@ -120,7 +127,7 @@ extension Problem {
     let retry = retryAfter.map {
       ",{\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"\($0)s\"}"
     }
-    return "{\"error\":{\"code\":\(status),\"message\":\(detail.jsonString),\"status\":\"\(googleStatus)\","
+    return "{\"error\":{\"code\":\(status),\"message\":\(message.jsonString),\"status\":\"\(googleStatus)\","
       + "\"details\":[\(info)\(retry ?? "")]}}"
   }
 

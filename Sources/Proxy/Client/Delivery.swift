@@ -50,6 +50,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private(set) var isHalfClosed = false
   /// Called when the client ends its sending side.
   var didHalfClose: (() -> Void)?
+  /// Called when the body fails.
+  private var didFailBody: (@Sendable () -> Void)?
   /// Called when nothing runs for it any more, which may be long after the client went away.
   var didEndRun: (() -> Void)?
 
@@ -132,6 +134,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     // A task that waits for the rest of the body, or for a tunnel's bytes, would wait for ever.
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
     intake.removeAll()
+    didFailBody = nil
     didEndRun?()
     didEndRun = nil
   }
@@ -167,6 +170,8 @@ extension Delivery {
   func bodyFailed(_ problem: Problem) {
     intake.fail(problem)
     arrival.set()
+    didFailBody?()
+    didFailBody = nil
   }
 
   func becameWritable() { writability.set() }
@@ -233,12 +238,18 @@ extension Delivery {
         lentBytes = piece.readableBytes
         channel?.resumeBody()
         return piece
-      case .fail(let problem): throw .requestBody(problem.detail)
+      case .fail(let problem): throw Self.failure(by: problem)
       case .end: return nil
       case .wait: try await waitForBody()
       }
     }
   }
+
+  var failure: UpstreamFailure? { intake.failure.map(Self.failure(by:)) }
+
+  private static func failure(by problem: Problem) -> UpstreamFailure { .requestBody(problem.detail) }
+
+  func whenFailed(_ act: @escaping @Sendable () -> Void) { didFailBody = act }
 
   private func waitForBody() async throws(UpstreamFailure) {
     channel?.resumeBody()

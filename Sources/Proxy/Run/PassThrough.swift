@@ -207,6 +207,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     switch failure {
     case .notSent: delivery.recordID == nil ? .passageNotBegun : .upstreamUnreachable
     case .busy: delivery.recordID == nil ? .passageBusy : .overloaded(.backend)
+    case .headTooLarge: .headerTooLarge
     case .responseLost: .passageLost(.broken)
     case .timedOut: .passageLost(.timedOut)
     // The client broke its body off, or sent nothing of it for too long.
@@ -225,7 +226,7 @@ struct PassageFailure: Error {
 extension UpstreamFailure {
   fileprivate var isUnsent: Bool {
     switch self {
-    case .notSent, .busy: true
+    case .notSent, .busy, .headTooLarge: true
     case .responseLost, .timedOut, .requestBody: false
     }
   }

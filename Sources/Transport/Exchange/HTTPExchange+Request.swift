@@ -24,15 +24,16 @@ extension HTTPExchange {
 
   /// Sends a client's body as it arrives, and reads from the client no faster than the backend takes it.
   ///
-  /// The exchange reads the next piece once the connection is writable again, that is, once NIO's queue holds less than
-  /// 64 KiB. Each connection thus holds less than 64 KiB that `limits.body_memory` does not count: the last piece and
-  /// the bytes that arrive meanwhile stay counted until the next piece is read.
+  /// The exchange reads the next piece once the connection is writable again: over HTTP/1.1 once NIO's queue holds less
+  /// than 64 KiB, over HTTP/2 once nothing of the stream waits. Each connection thus holds less than 64 KiB that
+  /// `limits.body_memory` does not count: the last piece and the bytes that arrive meanwhile stay counted until the next
+  /// piece is read.
   private func pump(_ stream: any RequestBodyStream, length: Int?, on connection: any ExchangeConnection)
     async
   {
     var left = length
     guard isRunning(on: connection) else { return }
-    isPumping = true
+    beginPumping(stream)
     do throws(UpstreamFailure) {
       while left != 0, let piece = try await nextPiece(of: stream) {
         guard isRunning(on: connection) else { return }
@@ -44,7 +45,7 @@ extension HTTPExchange {
           left = remaining - piece.readableBytes
         }
         connection.write(piece, of: self)
-        while !connection.isWritable, isRunning(on: connection) { _ = await room.wait() }
+        try await waitForRoom(on: connection, for: stream)
         wasTaken()
       }
       guard isRunning(on: connection) else { return }
@@ -64,18 +65,34 @@ extension HTTPExchange {
 
   /// Sends the client's bytes until the client ends its side or disconnects.
   private func pass(_ bytes: any RequestBodyStream, on connection: HTTP1Connection) async {
-    isPumping = true
+    beginPumping(bytes)
     do throws(UpstreamFailure) {
       while let piece = try await bytes.next() {
         guard isRunning(on: connection) else { return }
         connection.write(piece)
-        while !connection.isWritable, isRunning(on: connection) { _ = await room.wait() }
+        try await waitForRoom(on: connection, for: bytes)
       }
       guard isRunning(on: connection) else { return }
       connection.closeOutput()
     } catch {
       guard isRunning(on: connection) else { return }
       fail(error)
+    }
+  }
+
+  private func beginPumping(_ stream: any RequestBodyStream) {
+    isPumping = true
+    stream.whenFailed { [weak self] in self?.room.set() }
+  }
+
+  /// Waits until the connection takes more, or the exchange has ended. Throws if the body fails meanwhile, since a
+  /// backend may take nothing for a long time.
+  private func waitForRoom(
+    on connection: any ExchangeConnection, for stream: any RequestBodyStream
+  ) async throws(UpstreamFailure) {
+    while !connection.isWritable, isRunning(on: connection) {
+      if let failure = stream.failure { throw failure }
+      _ = await room.wait()
     }
   }
 

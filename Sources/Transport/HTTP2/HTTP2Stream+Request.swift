@@ -26,7 +26,13 @@ extension HTTP2Stream {
 
   func write(_ piece: ByteBuffer, of exchange: HTTPExchange) {
     connection.willSend(piece.readableBytes)
-    write(.data(.init(data: .byteBuffer(piece), endStream: false)), promise: nil)
+    waitingPieces += 1
+    write(
+      .data(.init(data: .byteBuffer(piece), endStream: false)),
+      promise: promise { stream in
+        stream.waitingPieces -= 1
+        if stream.isWritable { exchange.becameWritable() }
+      })
     context?.flush()
   }
 
@@ -106,11 +112,16 @@ extension UpstreamRequest {
   var fitsHTTP2: Bool {
     // The names of pseudo-header fields, a length, and changes of the dynamic table's size.
     var size = 128 + HPACKBound.maxBytes(for: method.utf8) + HPACKBound.maxBytes(for: target.utf8)
+    var bits = 0
     fields.withUnsafeReadableBytes { bytes in
       for byte in bytes {
-        size += byte == ASCII.lineFeed ? HPACKBound.fieldBytes : HPACKBound.maxBytes(for: byte)
+        switch byte {
+        case ASCII.lineFeed: size += HPACKBound.fieldBytes
+        case ASCII.carriageReturn: break
+        default: bits += HPACKBound.maxBits(for: byte)
+        }
       }
     }
-    return size <= HPACKBound.frameBytes
+    return size + bits / 8 <= HPACKBound.frameBytes
   }
 }

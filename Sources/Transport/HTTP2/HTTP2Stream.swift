@@ -34,6 +34,8 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   /// The number of reads of the connection when the request was sent.
   private var readsBefore = 0
   private var reset: HTTP2ErrorCode?
+  /// The number of pieces of a streamed body that wait for the backend's window or for the socket.
+  var waitingPieces = 0
 
   init(of connection: HTTP2Connection, for exchange: HTTPExchange) {
     self.connection = connection
@@ -69,7 +71,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { exchange.becameWritable() }
+    if isWritable { exchange.becameWritable() }
   }
 
   /// Closes the stream. After a reset NIO closes the channel itself; any other error also ends it.
@@ -164,7 +166,8 @@ extension HTTP2Stream {
 extension HTTP2Stream: ExchangeConnection {
   var wasUsed: Bool { connection.wasUsed }
 
-  var isWritable: Bool { context?.channel.isWritable ?? false }
+  /// NIO lets 64 KiB wait on each stream, and a connection has many. One piece is enough, which stays counted.
+  var isWritable: Bool { waitingPieces == 0 && context?.channel.isWritable ?? false }
 
   var bytesAhead: Int { HTTP2Connection.streamWindow }
 

@@ -1,7 +1,7 @@
 """A backend of HTTP/2 that does frame by frame what a path asks for, and prints what it ran.
 
 Arguments: the port, for TLS a certificate and its key, and what it says of itself: "streams=N" for how many it takes at
-once, "window=N" for how much of a body; with "mean=1" it never takes more than the first 65,535 bytes of all bodies.
+once, "window=N" for how much of a body, "table=N" for the size of its table of fields; with "mean=1" it never takes more than the first 65,535 bytes of all bodies.
 Prints "ready", a line "connection N" for each connection, for each request that
 came whole "ran METHOD PATH KEY BYTES", "reset PATH CODE" for each that was given up, "sent PATH" for what nobody asked
 for, and "pinged N".
@@ -99,7 +99,8 @@ class Connection:
     def do_order(self, stream, request):
         body = b'{"order":%d}' % request["number"]
         self.head(stream, 201, ("content-type", "application/json"), ("content-length", str(len(body))),
-                  ("x-connection", str(self.number)), ("x-te", request["fields"].get("te", "-")))
+                  ("x-connection", str(self.number)), ("x-te", request["fields"].get("te", "-")),
+                  ("x-table", str(self.h2.decoder.header_table_size)))
         self.h2.send_data(stream, b"" if request["fields"][":method"] == "HEAD" else body, end_stream=True)
 
     def do_silent(self, stream, request):
@@ -338,8 +339,10 @@ def serve(peer):
 
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
+TABLE = h2.settings.SettingCodes.HEADER_TABLE_SIZE
 options = dict(word.split("=") for word in sys.argv[1:] if "=" in word)
-announced = {code: int(options[name]) for name, code in [("streams", STREAMS), ("window", WINDOW)] if name in options}
+codes = {"streams": STREAMS, "window": WINDOW, "table": TABLE}
+announced = {code: int(options[name]) for name, code in codes.items() if name in options}
 context = None
 if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -89,6 +89,16 @@ struct RouteProfileTests {
   }
 
   @Test(arguments: ErrorFormat.allCases)
+  func `a response that was not kept is pointed to in every form`(format: ErrorFormat) {
+    let text = Self.text(.responseNotKept(status: 201, location: "/v1/orders/\"1\""), format)
+    #expect(text.contains("201"))
+    #expect(text.contains(#"/v1/orders/\"1\""#))
+    #expect(
+      !Self.text(.responseNotKept(status: 201, location: nil), format).localizedCaseInsensitiveContains(
+        "location"))
+  }
+
+  @Test(arguments: ErrorFormat.allCases)
   func `every refusal is JSON in every form, with its advice on retries`(format: ErrorFormat) throws {
     for problem in ProblemTests.all {
       let body = Data(String(buffer: problem.body(as: format)).utf8)

@@ -157,6 +157,18 @@ struct ClientSessionTests {
     #expect(!harness.channel.isActive)
   }
 
+  @Test func `the table of fields is no larger than by default, whatever the client permits`() throws {
+    var limits = LimitSettings()
+    limits.headerBytes = 16 << 10
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    let setting = ByteBuffer(bytes: [0, 1, 0xFF, 0xFF, 0xFF, 0xFF])
+    try harness.send(HTTP2TestFrame(.settings, 0, setting))
+    try harness.send(harness.request("GET", on: 1, Self.large(6)))
+    // The decoder takes no table beyond the default.
+    #expect(try harness.received().contains { $0.text == "1 status 431" })
+  }
+
   @Test func `settings that bind the client count once it has acknowledged them`() throws {
     var limits = LimitSettings()
     limits.http2MaxStreams = 1

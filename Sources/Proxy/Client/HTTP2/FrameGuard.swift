@@ -1,8 +1,10 @@
 import NIOCore
+import Wire
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
-/// other frames that advance no request (`FrameIntake`), ends a connection without stating which streams were taken,
-/// and takes no new streams once any end has been announced.
+/// other frames that advance no request (`FrameIntake`), lets the client decide on the size of a table
+/// (`HeaderTableLimit`), ends a connection without stating which streams were taken, and takes no new streams once any
+/// end has been announced.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.
@@ -34,6 +36,7 @@ final class FrameGuard: ChannelDuplexHandler {
 
   private let session: ClientSession
   private var intake: FrameIntake
+  private var headerTable = HeaderTableLimit(prefaceBytes: FrameIntake.magicBytes)
   private var readLimit = ReadLimit()
   /// Whether the connection ends for a flood: nothing more is read.
   private var isFlooded = false
@@ -50,7 +53,9 @@ final class FrameGuard: ChannelDuplexHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !isFlooded else { return }
-    let passed = intake.read(unwrapInboundIn(data), now: .now())
+    var bytes = unwrapInboundIn(data)
+    headerTable.apply(to: &bytes)
+    let passed = intake.read(bytes, now: .now())
     for ping in passed.pings {
       var frame = context.channel.allocator.buffer(capacity: Self.pingAck.count + 8)
       frame.writeBytes(Self.pingAck)

@@ -22,7 +22,7 @@ struct FrameIntake {
   }
 
   /// The connection preface of a client (RFC 9113, section 3.4), its magic alone.
-  private static let magicBytes = 24
+  static let magicBytes = 24
   private static let headBytes = 9
   private static let pingBytes = 17
   private static let settingsAck = ByteBuffer(bytes: [0, 0, 0, FrameKind.settings, 1, 0, 0, 0, 0])

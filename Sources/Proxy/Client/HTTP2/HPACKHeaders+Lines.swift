@@ -29,7 +29,7 @@ extension HPACKHeaders {
   /// Whether it surely fits a single frame.
   var fitsFrame: Bool {
     let forms = HPACKBound.fieldBytes * (count + 1)
-    guard forms + HPACKBound.byteBytes * byteCount > HPACKBound.frameBytes else { return true }
+    guard forms + HPACKBound.byteBits * byteCount / 8 > HPACKBound.frameBytes else { return true }
     let texts = reduce(0) {
       $0 + HPACKBound.maxBytes(for: $1.name.utf8) + HPACKBound.maxBytes(for: $1.value.utf8)
     }

@@ -69,7 +69,7 @@ struct InitTests {
   @Test func `a bad URL is refused before anything is written`() async throws {
     let directory = TemporaryDirectory()
     let refused = try await semel("init", directory.file("semel.yaml"), "--upstream", "ftp://a")
-    #expect(refused.exit == .code(78) && refused.text.contains("upstreams.backend.url"), "\(refused.text)")
+    #expect(refused.exit == .code(78) && refused.text.hasPrefix("semel: --upstream: "), "\(refused.text)")
     #expect(!FileManager.default.fileExists(atPath: directory.file("semel.yaml")))
   }
 

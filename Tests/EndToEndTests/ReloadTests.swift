@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -151,6 +152,34 @@ struct ReloadTests {
       #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("reload refused") == false)
       #expect(try await rig.semel.counter("semel_reloads_total") == 1)
       #expect(try await rig.semel.counter("semel_reloads_refused_total") == 1)
+    }
+  }
+
+  /// Opens a pipe once it has a reader.
+  private static func writer(to path: String) async throws -> Int32 {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while ContinuousClock.now < deadline {
+      let descriptor = open(path, O_WRONLY | O_NONBLOCK)
+      if descriptor >= 0 { return descriptor }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    throw TestFailure("nobody reads \(path)")
+  }
+
+  /// A pipe that nobody writes to, as a file on a machine that is gone.
+  @Test func `a file that does not come holds up neither the status nor the stop`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("k")
+      let path = rig.semel.directory.file("semel.yaml")
+      #expect(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
+      rig.semel.process.signal(SIGHUP)
+      let writer = try await Self.writer(to: path)
+      defer { close(writer) }
+      #expect(try await rig.semel.admin.send("GET", "/readyz").status == 200)
+      #expect(try await rig.semel.admin.send("GET", "/metrics").status == 200)
+      expectReplayed(try await rig.order("k"), of: first)
+      rig.semel.terminate()
+      #expect(try await rig.semel.process.exit() == .code(0))
     }
   }
 

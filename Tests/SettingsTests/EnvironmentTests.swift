@@ -17,8 +17,7 @@ struct EnvironmentTests {
 
   @Test(arguments: [
     ("a$$b", "a$b"), ("$${PORT}", "${PORT}"), ("$$$$", "$$"), ("a$b", "a$b"), ("x$", "x$"),
-    ("${PORT}/${N_1}", "9001/3"),
-    ("${NONE:-a:-b}", "a:-b"), ("${NONE:-${PORT}", "${PORT"), ("${EVIL}", "x\nworkers: 9"),
+    ("${PORT}/${N_1}", "9001/3"), ("${NONE:-a:-b}", "a:-b"), ("${EVIL}", "x\nworkers: 9"),
   ]) func `a text is substituted, and never parsed as YAML again`(written: String, path: String) throws {
     let settings = try load(upstream + "store: {path: \"\(written)\"}", environment: environment)
     #expect(settings.store.place == .embedded(path: path))
@@ -41,6 +40,10 @@ struct EnvironmentTests {
     ("${}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
     ("${1A}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
     ("${PORT-1}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
+    (
+      "${PORT:-${OTHER:-8}}",
+      "has a reference within a reference; write ${NAME:-default} with a default that is plain text"
+    ),
     ("${PORT:?x}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
   ]) func `a reference with a fault is refused`(written: String, message: String) {
     let text = upstream + "store: {path: \"\(written)\"}"

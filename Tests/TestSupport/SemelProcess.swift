@@ -14,7 +14,7 @@ package final class SemelProcess: Sendable {
 
   package let ports: Ports
   private let wrapper: [String]
-  private let directory = TemporaryDirectory()
+  package let directory = TemporaryDirectory()
   private let running: NIOLockedValueBox<ManagedProcess?> = NIOLockedValueBox(nil)
 
   /// The binary: what `SEMEL_BINARY` names, else the one that was built beside the tests.

@@ -1,5 +1,6 @@
 import Admin
 import Logging
+import Platform
 import ServiceLifecycle
 import Settings
 import Telemetry
@@ -38,9 +39,11 @@ actor ConfigurationReload {
     self.adopt = adopt
   }
 
+  /// Reads the file, and applies or refuses it. A cancelled task gives up a file that does not come.
   func reload() async {
+    guard let reading = await read() else { return }
     do throws(ConfigurationFile.Fault) {
-      let file = try ConfigurationFile(reading: path)
+      let file = try reading.get()
       switch ReloadPlan(from: settings, to: file.settings) {
       case .apply:
         let reasons = await check(file.settings)
@@ -50,6 +53,20 @@ actor ConfigurationReload {
     } catch {
       refuse(error.lines)
     }
+  }
+
+  /// Reads the file on a thread of its own, because a pipe, or a file on a machine that is gone, may block for ever, and
+  /// what asks for the status would wait with it. `nil` if the task was cancelled before.
+  private func read() async -> Result<ConfigurationFile, ConfigurationFile.Fault>? {
+    let (readings, reading) = AsyncStream<Result<ConfigurationFile, ConfigurationFile.Fault>>.makeStream()
+    let isStarted = startThread { [path] in
+      reading.yield(Result { () throws(ConfigurationFile.Fault) in try ConfigurationFile(reading: path) })
+      reading.finish()
+    }
+    guard isStarted else {
+      return .failure(ConfigurationFile.Fault(lines: ["\(path): the system starts no thread to read it"]))
+    }
+    return await readings.first { _ in true }
   }
 
   private func apply(_ file: ConfigurationFile) async {
@@ -77,6 +94,8 @@ struct ReloadService: Service {
   let reload: ConfigurationReload
 
   func run() async throws {
-    for await _ in signals.cancelOnGracefulShutdown() { await reload.reload() }
+    await cancelWhenGracefulShutdown {
+      for await _ in signals { await reload.reload() }
+    }
   }
 }

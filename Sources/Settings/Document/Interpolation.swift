@@ -31,6 +31,11 @@ enum Interpolation {
     guard !name.isEmpty, !(name.first?.isNumber ?? false), rest.isEmpty || rest.hasPrefix(":-") else {
       throw Refusal("has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself")
     }
+    // Its end would be that of the inner one.
+    guard !rest.contains("${") else {
+      throw Refusal(
+        "has a reference within a reference; write ${NAME:-default} with a default that is plain text")
+    }
     let value = environment[String(name)]
     if rest.isEmpty {
       guard let value else {

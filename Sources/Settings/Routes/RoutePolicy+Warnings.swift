@@ -7,6 +7,7 @@ extension RoutePolicy {
   func callerWarnings(requestsCertificates: Bool) -> [String] {
     guard idempotency != .off, let parts = caller?.parts else { return [] }
     var warnings = parts.filter(\.changesWithToken).map(Self.tokenWarning)
+    warnings += parts.filter(\.changesWithDelivery).map(Self.deliveryWarning)
     if parts.count == 1, let part = parts.first {
       if part.mayChange { warnings.append(Self.changeWarning(part)) }
       if key.from.contains(where: { $0.text == part.text }) {
@@ -32,6 +33,12 @@ extension RoutePolicy {
   private static func tokenWarning(_ part: CallerPart) -> String {
     "has the part \(part.text), which is different in each token: where a client refreshes its token between two "
       + "deliveries, the retry is another caller's and runs again; name what stays, such as the token's subject (jwt:sub)"
+  }
+
+  /// The reason why every retry has another caller and runs again.
+  private static func deliveryWarning(_ part: CallerPart) -> String {
+    "has the part \(part.text), which is commonly different in each delivery: every retry is another caller's then, "
+      + "and runs again; name what stays, such as the token's subject (jwt:sub), or an account header that a gateway sets"
   }
 
   /// The reason why all clients are one caller.
@@ -112,7 +119,8 @@ extension CallerPart {
   /// Whether the value is commonly replaced while its holder stays the same.
   fileprivate var mayChange: Bool {
     switch self {
-    case .header(let name): name == "authorization" || name == "cookie"
+    case .header(let name):
+      ["authorization", "cookie"].contains(name) || ["session", "token"].contains { name.contains($0) }
     case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
     case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
@@ -126,6 +134,47 @@ extension CallerPart {
     guard case .jwt(let claim) = self else { return false }
     return ["exp", "nbf", "iat", "jti"].contains(claim.hasPrefix("/") ? String(claim.dropFirst()) : claim)
   }
+}
+
+extension CallerPart {
+  /// Whether the value commonly belongs to one delivery alone: a time, a trace, or a signature of both.
+  fileprivate var changesWithDelivery: Bool {
+    switch self {
+    case .header(let name): RoutePolicy.isOfOneDelivery(name)
+    case .query(let name): ["nonce", "timestamp"].contains(name.lowercased())
+    case .json(let pointer):
+      ["nonce", "timestamp"].contains { pointer.lowercased().hasSuffix("/" + $0) }
+    case .cookie, .jwt, .address, .clientCertificate: false
+    }
+  }
+}
+
+extension RoutePolicy {
+  /// Whether a field, named in lower case, is commonly different in each delivery of one request.
+  fileprivate static func isOfOneDelivery(_ name: String) -> Bool {
+    ["date", "dpop", "traceparent", "tracestate", "signature-input"].contains(name) || name.hasPrefix("x-b3-")
+      || ["request-id", "correlation-id", "trace-id", "timestamp", "nonce", "-date", "signature"].contains {
+        name.hasSuffix($0)
+      } || name.hasPrefix("x-hub-signature")
+  }
+
+  /// The reason why every retry has another payload; `nil` if there is none.
+  var fingerprintWarning: String? {
+    guard isProtected, let name = recipe.headers.first(where: Self.isOfOneDelivery) else { return nil }
+    return
+      "lists \(name), which is commonly different in each delivery: every retry is a payload_mismatch then; "
+      + "list fields alone that are part of the operation"
+  }
+
+  /// The reason why a crash blocks keys for long; `nil` if there is none.
+  var leaseWarning: String? {
+    guard isEnforced, lease > Self.longLease, lease > timeToResponse else { return nil }
+    return
+      "is \(TimeSpan.text(lease)): where a node ends in the middle of a request, its key is refused as in_flight "
+      + "for that long; a lease is renewed while its node lives, and 30s are enough"
+  }
+
+  private static var longLease: Milliseconds { .seconds(3600) }
 }
 
 extension RoutePolicy {

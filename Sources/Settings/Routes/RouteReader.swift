@@ -82,6 +82,8 @@ struct RouteReader {
     warn(
       policy.unknownWarning, section["unknown_retention"] ?? section["on_unknown"], &inherited.onUnknown)
     warn(policy.successWarning, section["outcomes"], &inherited.outcomes)
+    if let warning = policy.fingerprintWarning { section["fingerprint"]?.warn(warning) }
+    if let warning = policy.leaseWarning { section["lease"]?.warn(warning) }
   }
 
   /// Warns at a route's member, or at the inherited one, of which nothing is warned then a second time.

@@ -30,13 +30,8 @@ struct Init: ParsableCommand {
   func run() throws {
     let text = StarterConfiguration(upstream: upstream, store: store, path: path).text
     if case .failure(let errors) = Settings.load(text: text, file: file, environment: [:]) {
-      for issue in errors.issues {
-        // The option takes a word, too, of which the member knows nothing.
-        let isStore = issue.path == "store.url"
-        StandardError.print(
-          isStore ? "semel: --store is neither embedded nor a Redis' URL, which \(issue.message)" : "\(issue)"
-        )
-      }
+      // The file does not exist, and the options are what is wrong in it.
+      for issue in errors.issues { StandardError.print("semel: \(Self.fault(by: issue))") }
       throw ExitCode.badConfiguration
     }
     switch failure(writing: text) {
@@ -54,6 +49,17 @@ struct Init: ParsableCommand {
       )
     }
     printNextCommands()
+  }
+
+  /// A fault of the configuration as one of the option that it comes from.
+  private static func fault(by issue: SettingsIssue) -> String {
+    switch issue.path {
+    case "upstreams.backend.url": "--upstream: \(issue.message)"
+    // The option takes a word, too, of which the member knows nothing.
+    case "store.url": "--store is neither embedded nor a Redis' URL, which \(issue.message)"
+    case let path where path.hasPrefix("routes[0].match"): "--path: \(issue.message)"
+    default: "\(issue)"
+    }
   }
 
   private func printNextCommands() {

@@ -76,6 +76,35 @@ struct OutageTests {
     }
   }
 
+  @Test(arguments: StoreOutage.allCases, [false, true])
+  func `a run that was lost without a record does not run again, whatever a reload says`(
+    outage: StoreOutage, isReloaded: Bool
+  ) async throws {
+    try await Rig.run(Self.configuration(outage, route: ["lease": "1s"])) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      let end = try await outage.begin(rig)
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: false)
+      try await expectRefusedAsKnown(rig)
+      if isReloaded {
+        try await rig.reload { $0.route["on_store_failure"] = "closed" }
+        // Of a closed route's deliveries the store alone decides on the payload.
+        expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      }
+      try await end()
+      let lost = try await rig.order("k") { $0.problem?.code != "store_unavailable" }
+      expectRefused(lost, 409, "outcome_unknown", retryable: true)
+      // Longer than the lease, and than any claim of it was to be given back.
+      let deadline = ContinuousClock.now + .seconds(3)
+      while ContinuousClock.now < deadline {
+        let again = try await rig.order("k")
+        #expect(again.status == 409 || again.status == 503, "\(again)")
+      }
+      expectRefused(
+        try await rig.order("k", body: Self.other), 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
   @Test(arguments: StoreOutage.allCases)
   func `outcomes that wait for the store are kept in bounded memory`(outage: StoreOutage) async throws {
     let configuration = Configuration(

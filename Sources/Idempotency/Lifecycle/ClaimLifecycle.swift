@@ -256,6 +256,16 @@ extension ClaimLifecycle {
 
 // The claim of a route that may run requests without the store.
 extension ClaimLifecycle {
+  /// Refuses another payload than that of a run of which the store does not know; `nil` if this is none. It must not
+  /// claim: if the reply were lost, the record would have its fingerprint.
+  public mutating func refused(beside known: KnownRecord, _ fingerprint: Fingerprint) -> ClaimedAction? {
+    guard isClaimInProgress, overtakenRun == nil, known.state.isUnknownToStore,
+      known.conflict(with: fingerprint) == .otherPayload
+    else { return nil }
+    state = .ended
+    return .refuse(.payloadMismatch(status: route.policy.mismatchStatus))
+  }
+
   /// Decides on the store's reply to a claim, together with the state of the record that this process knows.
   ///
   /// - Parameter known: The known record, which the call updates. A delivery that runs without the store is entered
@@ -272,7 +282,9 @@ extension ClaimLifecycle {
       known = .after(outcome, to: request, from: known, now: now)
       return claimed(outcome)
     case .failure(let error):
-      let action = claimFailed(error, conflict: known?.conflict(with: request.fingerprint))
+      var action = claimFailed(error, conflict: known?.conflict(with: request.fingerprint))
+      // The record must not become free for other nodes either. The claim's lease lapses, and it is unknown.
+      if case .lost = known?.state, case .giveBack(let problem) = action { action = .refuse(problem) }
       if case .unreadable = error {
         known = known ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
       }

@@ -91,8 +91,7 @@ extension KnownRecord {
     case .taken(let standing):
       // The end of the owner in this process will be more precise than this reply.
       if let before, before.isRunningHere { return before }
-      // Its owner may release the record, or has claimed it only to mark it unknown.
-      if let before, case .lost = before.state, case .inFlight = standing { return before }
+      if let before, case .lost = before.state, !standing.isEnd { return before }
       let times = (unknownRetention: request.unknownRetention, remember: request.remember)
       return State(standing, times.unknownRetention, times.remember, now: now).map {
         KnownRecord($0, owner: before?.owner, fingerprint: request.fingerprint)
@@ -163,6 +162,17 @@ extension KnownRecord {
   public func markedUnknown() -> KnownRecord {
     guard case .lost(let until) = state else { return self }
     return KnownRecord(.taken(until: until), owner: owner, fingerprint: fingerprint)
+  }
+}
+
+extension Standing {
+  /// Whether the record has ended for good. Any other may become free: its owner may release it, or it is this
+  /// process's own unused claim, which lapsed and is still to be given back.
+  fileprivate var isEnd: Bool {
+    switch self {
+    case .completed, .expired: true
+    case .absent, .inFlight, .unknown, .released: false
+    }
   }
 }
 

@@ -8,7 +8,8 @@ import Synchronization
 /// It is read only after the store has failed, and so after the local cache: the cache replays what it may. An outcome
 /// that it may not replay, because an operator may have forgotten it at another node, is refused. A record that is
 /// forgotten or resolved at another node stays here until its own time is over, since a push does not say which of the
-/// two it was; once the store is back, its reply counts and replaces the entry.
+/// two it was; once the store is back, its reply counts and replaces the entry. A record counts by what it is, and not
+/// by the setting of its route, which a reload may have changed since.
 ///
 /// The oldest entries are dropped, but for the records that a delivery of this process is running, of which there are
 /// no more than requests.
@@ -17,6 +18,8 @@ public final class KnownRecords: Sendable {
   public static let defaultCapacity = 1 << 16
 
   private let records: Mutex<AgingMap<RecordID, KnownRecord>>
+  /// Whether a record has ever been noted.
+  private let isUsed = Atomic(false)
 
   public init(capacity: Int = defaultCapacity) {
     records = Mutex(AgingMap(half: max(1, capacity / 2)) { $0.isRunningHere })
@@ -31,9 +34,15 @@ public final class KnownRecords: Sendable {
       let before = records[id].flatMap { $0.hasExpired(now: now) ? nil : $0 }
       var record = before
       let result = body(&record, now)
+      if record != nil { isUsed.store(true, ordering: .relaxed) }
       records[id] = record
       return result
     }
+  }
+
+  /// Whether a record is known. Costs nothing in a process that has had no route with `on_store_failure: open`.
+  public func contains(_ id: RecordID) -> Bool {
+    isUsed.load(ordering: .relaxed) && records.withLock { $0[id] != nil }
   }
 
   /// Removes a record that was forgotten, or resolved as not applied, at this node: its key is free to run.

@@ -264,8 +264,3 @@ extension PassThrough {
     }
   }
 }
-
-extension Route {
-  /// Whether its requests may run without the store.
-  var mayRunUnprotected: Bool { policy.onStoreFailure == .open }
-}

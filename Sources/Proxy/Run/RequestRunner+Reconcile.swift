@@ -60,7 +60,7 @@ extension RequestRunner {
         worker.keepOvertaken(PendingOutcome(outcome, .granted(claim), of: delivery.logEntry))
       }
     }
-    if call.route.mayRunUnprotected {
+    if worker.knowsRecords(of: call.route, call.id) {
       environment.known.change(claim.id) {
         switch reply {
         case .success(let reply):

@@ -342,10 +342,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call))
   }
 
-  /// The action for an outcome that this process knows for certain; `nil` if the store has to be queried.
+  /// The action for what this process knows for certain: an outcome, or another payload beside a run without a record;
+  /// `nil` if the store has to be queried.
   @inline(never)
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
-    guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else { return nil }
+    guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else {
+      guard worker.knowsRecords(of: call.route, call.id) else { return nil }
+      return environment.known.change(call.id) { known, _ in
+        known.flatMap { call.lifecycle.refused(beside: $0, fingerprint) }
+      }
+    }
     return decide(
       on: .success(outcome),
       to: call.claimRequest(
@@ -359,7 +365,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
   ) -> ClaimLifecycle.ClaimedAction {
     if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
-    if call.route.mayRunUnprotected {
+    if worker.knowsRecords(of: call.route, call.id) {
       let request = request()
       return environment.known.change(request.id) {
         call.lifecycle.replied(reply, to: request, known: &$0, now: $1)

@@ -73,10 +73,16 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
       claim, for: delivery, isEnforced: route.policy.isEnforced, store: store,
-      known: route.mayRunUnprotected ? environment.known : nil,
+      known: knowsRecords(of: route, claim.id) ? environment.known : nil,
       context: context, metrics: metrics)
     leases[ObjectIdentifier(lease)] = lease
     return lease
+  }
+
+  /// Whether what this process knows of the record counts: its route may run requests without the store, or could when
+  /// the record was noted.
+  func knowsRecords(of route: Route, _ id: RecordID) -> Bool {
+    route.policy.onStoreFailure == .open || environment.known.contains(id)
   }
 
   func endLease(_ lease: LeaseKeeper<Store>) {

@@ -163,9 +163,46 @@ struct KnownRecordTests {
     #expect(known == Self.lost())
   }
 
+  /// The record may be this process's own unused claim, which is still to be given back.
   @Test(arguments: [
-    Standing.unknown(age: 5, attempt: 1), .completed(.sample()), .expired(attempt: 1),
+    Standing.inFlight(leaseLeft: 5, attempt: 1), .unknown(age: 5, attempt: 1), .released(attempt: 1), .absent,
   ])
+  func `stays lost as long as the record may become free`(standing: Standing) {
+    let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
+    #expect(known == Self.lost())
+  }
+
+  @Test func `leaves a claim without a reply to lapse beside a lost run`() {
+    var known = Self.lost()
+    let action = Self.step(&known, Self.request(owner: 2), .fateUnknown("lost"))
+    guard case .refuse(let problem) = action else {
+      Issue.record("\(action)")
+      return
+    }
+    #expect(problem.code == .storeUnavailable && known == Self.lost())
+  }
+
+  @Test func `another payload does not even claim beside a run without the store`() throws {
+    var running: KnownRecord?
+    _ = Self.step(&running)
+    func refusal(_ known: KnownRecord, of print: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
+      var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+      return lifecycle.refused(beside: known, print)
+    }
+    for known in [Self.lost(), running] {
+      let known = try #require(known)
+      let action = try #require(refusal(known, of: Self.otherPrint))
+      expectRefusal(action, .payloadMismatch)
+      let own = refusal(known, of: Self.print)
+      if let own { Issue.record("\(own)") }
+    }
+    for state in [KnownRecord.State.owned, .released(until: Self.now + .seconds(1))] {
+      let action = refusal(KnownRecord(state, fingerprint: Self.print), of: Self.otherPrint)
+      if let action { Issue.record("\(action)") }
+    }
+  }
+
+  @Test(arguments: [Standing.completed(.sample()), .expired(attempt: 1)])
   func `ends a lost run once the store reports its end`(standing: Standing) {
     let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
     guard case .taken = known?.state else {

@@ -243,6 +243,19 @@ struct RecordTests {
     }
   }
 
+  @Test func `a command that only reads does not leave open whether it was done`() async throws {
+    // Longer than the command takes to begin.
+    try await Rig.run(Configuration(store: .redis, storeMembers: ["timeout": "3s"])) { rig in
+      _ = try await rig.order("a")
+      let id = try #require(rig.backend.requests[0].requestID)
+      rig.redis?.freeze()
+      let shown = try await rig.key(["show", "--id=\(id)"], ends: .code(1))
+      #expect(shown.errors.contains("did not reply"), "\(shown.errors)")
+      #expect(!shown.errors.contains("look before you repeat it"), "\(shown.errors)")
+      rig.redis?.thaw()
+    }
+  }
+
   @Test func `a change that cannot be published to other nodes carries a warning`() async throws {
     let configuration = Configuration(
       store: .redis, redisArguments: ["--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish"],

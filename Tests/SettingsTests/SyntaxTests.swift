@@ -36,6 +36,15 @@ struct SyntaxTests {
     #expect(issues(text) == [issue])
   }
 
+  @Test func `a merge key is refused with what to write instead`() {
+    let text = "upstreams: {b: {url: \"http://h\"}}\nroutes: [{name: r, <<: {lease: 5s}}]\n"
+    #expect(
+      issues(text).contains {
+        $0.hasSuffix(
+          "unknown member; merge keys are not taken: write the members out, or put them in defaults")
+      })
+  }
+
   @Test func `repeated members are reported together with all other errors`() {
     let text =
       upstream + """

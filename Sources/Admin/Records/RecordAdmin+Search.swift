@@ -60,7 +60,7 @@ extension RecordAdmin {
     let end = ContinuousClock.now + Self.pageSpan
     repeat {
       let after = document.next
-      let part = try await onLoop { () throws(StoreError) in try await store.search(filter, after: after) }
+      let part = try await read { () throws(StoreError) in try await store.search(filter, after: after) }
       for id in part.ids where shown.insert(id).inserted {
         document.records.append(try await show(id, trails: trails))
       }

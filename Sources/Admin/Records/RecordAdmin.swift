@@ -106,7 +106,7 @@ public struct RecordAdmin: Sendable {
 
   private func inspected(_ id: RecordID) async throws(AdminError) -> Result<RecordView?, Unreadable> {
     let store = store
-    return try await onLoop { () async throws(StoreError) -> Result<RecordView?, Unreadable> in
+    return try await read { () async throws(StoreError) -> Result<RecordView?, Unreadable> in
       do throws(StoreError) {
         return .success(try await store.inspect(id))
       } catch {
@@ -146,7 +146,7 @@ public struct RecordAdmin: Sendable {
     let end = ContinuousClock.now + Self.pageSpan
     repeat {
       let after = document.next
-      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
       let records =
         part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
         + part.unreadable.map(RecordDocument.init(unreadable:))
@@ -301,7 +301,7 @@ public struct RecordAdmin: Sendable {
     var calledAt = ContinuousClock.now
     repeat {
       let after = cursor
-      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
       for record in part.records {
         count.add(record)
         if lapses.take(record) { onLapse(record) }
@@ -314,6 +314,18 @@ public struct RecordAdmin: Sendable {
       cursor = part.next
     } while cursor != nil && !Task.isCancelled
     return count
+  }
+
+  /// Reads from the store, which changes nothing, with or without a reply.
+  func read<Reply: Sendable>(
+    _ body: @escaping @Sendable () async throws(StoreError) -> Reply
+  ) async throws(AdminError) -> Reply {
+    try await onLoop { () async throws(StoreError) in
+      do throws(StoreError) { return try await body() } catch {
+        if case .fateUnknown(let reason) = error { throw .unavailable(reason) }
+        throw error
+      }
+    }
   }
 
   func onLoop<Reply: Sendable>(

@@ -48,7 +48,9 @@ final class Section {
   func refuseUndeclared() {
     for (name, member) in members where !declared.contains(name) {
       let allowed =
-        if let places = MemberPlaces.of(name) {
+        if name == "<<" {
+          "merge keys are not taken: write the members out, or put them in defaults"
+        } else if let places = MemberPlaces.of(name) {
           "it belongs to \(places.asAlternatives)"
         } else if let near = Suggestion.nearest(to: name, in: declared) {
           "did you mean \(near)?"

@@ -59,7 +59,7 @@ final class FileLock: Sendable {
       if refusesLoss, isDatabaseGone { throw .databaseGone(path: path) }
       descriptor = try Self.lockDatabase(path)
     } catch {
-      _ = close(side)
+      Self.unlockSide(side)
       throw error
     }
     guard let identity = FileStatus(descriptor: descriptor)?.identity else {
@@ -125,28 +125,33 @@ final class FileLock: Sendable {
   func release() {
     held.withLock { held in
       guard let descriptors = held.descriptors.take() else { return }
+      _ = Self.setLock(Int16(F_UNLCK), on: descriptors.database)
       _ = close(descriptors.database)
-      // The lock is dropped explicitly, because a child that another thread has just forked shares the open file
-      // until it executes another program.
-      _ = flock(descriptors.side, LOCK_UN)
-      _ = close(descriptors.side)
+      Self.unlockSide(descriptors.side)
     }
+  }
+
+  // Both locks are dropped explicitly, because a child that another thread has just forked shares the open files until
+  // it executes another program.
+  private static func unlockSide(_ side: Int32) {
+    _ = flock(side, LOCK_UN)
+    _ = close(side)
   }
 
   private static func lockDatabase(_ path: String) throws(EmbeddedStoreError) -> Int32 {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .cannotOpen(path: path, reason: reason()) }
     // On a file system without such locks, only the side file is locked.
-    guard !isLocked(descriptor), errno == EAGAIN || errno == EACCES else { return descriptor }
+    guard !setLock(Int16(F_WRLCK), on: descriptor), errno == EAGAIN || errno == EACCES else { return descriptor }
     _ = close(descriptor)
     throw .inUse(path: path, owner: "another process")
   }
 
-  /// Locks one byte far behind those that SQLite locks (at 1 GiB), so that tools can still read the file. The lock
-  /// belongs to the open file, not to the process.
-  private static func isLocked(_ descriptor: Int32) -> Bool {
+  /// Locks or unlocks one byte far behind those that SQLite locks (at 1 GiB), so that tools can still read the file.
+  /// The lock belongs to the open file, not to the process. Returns whether it was done.
+  private static func setLock(_ type: Int16, on descriptor: Int32) -> Bool {
     var lock = Glibc.flock()
-    lock.l_type = Int16(F_WRLCK)
+    lock.l_type = type
     lock.l_whence = Int16(SEEK_SET)
     lock.l_start = 1 << 62
     lock.l_len = 1

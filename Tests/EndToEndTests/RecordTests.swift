@@ -245,7 +245,9 @@ struct RecordTests {
 
   @Test func `a command that only reads does not leave open whether it was done`() async throws {
     // Longer than the command takes to begin.
-    try await Rig.run(Configuration(store: .redis, storeMembers: ["timeout": "3s"])) { rig in
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["timeout": "3s"], route: ["lease": "10s"])
+    try await Rig.run(configuration) { rig in
       _ = try await rig.order("a")
       let id = try #require(rig.backend.requests[0].requestID)
       rig.redis?.freeze()

@@ -142,7 +142,9 @@ final class FileLock: Sendable {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .cannotOpen(path: path, reason: reason()) }
     // On a file system without such locks, only the side file is locked.
-    guard !setLock(Int16(F_WRLCK), on: descriptor), errno == EAGAIN || errno == EACCES else { return descriptor }
+    guard !setLock(Int16(F_WRLCK), on: descriptor), errno == EAGAIN || errno == EACCES else {
+      return descriptor
+    }
     _ = close(descriptor)
     throw .inUse(path: path, owner: "another process")
   }

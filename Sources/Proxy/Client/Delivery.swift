@@ -238,16 +238,14 @@ extension Delivery {
         lentBytes = piece.readableBytes
         channel?.resumeBody()
         return piece
-      case .fail(let problem): throw Self.failure(by: problem)
+      case .fail(let problem): throw .requestBody(problem.detail)
       case .end: return nil
       case .wait: try await waitForBody()
       }
     }
   }
 
-  var failure: UpstreamFailure? { intake.failure.map(Self.failure(by:)) }
-
-  private static func failure(by problem: Problem) -> UpstreamFailure { .requestBody(problem.detail) }
+  var failure: UpstreamFailure? { intake.failure.map { .requestBody($0.detail) } }
 
   func whenFailed(_ act: @escaping @Sendable () -> Void) { didFailBody = act }
 

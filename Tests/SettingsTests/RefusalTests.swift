@@ -317,9 +317,7 @@ struct RefusalTests {
     ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
     (
       "<<: {workers: 1}",
-      "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, trusted_proxies, "
-        + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, jwt, policy_document, readiness, "
-        + "allow_identity_change, defaults, routes"
+      "2:1: <<: unknown member; merge keys are not taken: write the members out, or put them in defaults"
     ),
   ]) func `an issue names the fault's place and its remedy`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])

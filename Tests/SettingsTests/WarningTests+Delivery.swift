@@ -1,6 +1,6 @@
 import Testing
 
-/// What no two deliveries of a request have in common.
+/// Warnings of values that no two deliveries of a request have in common, and of long leases.
 extension WarningTests {
   @Test(arguments: [
     ("\"header:X-Request-Id\"", ["header:x-request-id"]), ("\"header:Date\", address", ["header:date"]),

@@ -132,7 +132,7 @@ struct KnownRecordTests {
     }
   }
 
-  /// Where mismatches are explained, each payload has a recipe of its own.
+  /// Each payload has a recipe of its own on a route that explains mismatches.
   @Test func `compares payloads whose members have digests, and fingerprints of before there were any`() {
     func explained(_ print: Fingerprint, _ value: UInt32) -> Fingerprint {
       let members = MemberDigests(members: [.init(name: 1, value: value)], isCut: false)

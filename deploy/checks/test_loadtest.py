@@ -6,14 +6,17 @@ import socket
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import xml.etree.ElementTree
 
 LOADTEST = pathlib.Path(__file__).resolve().parent.parent / "loadtest"
 sys.path.insert(0, str(LOADTEST))
 
+from lib.commands import Watch
 from lib.histogram import Histogram
-from lib.rig import HERE, free_port
+from lib.resp import Redis
+from lib.rig import HERE, Rig, free_port
 
 # Some 340 were measured, however many records there are. Redis takes memory in steps of 64 bytes for a text of this
 # length: with 13 more, by the name of this node or of a backend that is not nginx, a record takes the next step.
@@ -33,6 +36,12 @@ class Scripts(unittest.TestCase):
             self.assertIn("GOOD: ", result.stdout.splitlines()[-1])
             if svg:
                 self.assertTrue(xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg"))
+
+    def bad(self, result, *failures):
+        """That a script says no for these reasons. One that breaks off ends with 1 as well."""
+        self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
+        for failure in failures:
+            self.assertIn(failure, result.stdout)
 
     def test_throughput(self):
         self.good("throughput", "--duration", 2, "--rate", 200, "--p99-ms", 1000, svg=True)
@@ -59,17 +68,14 @@ class Scripts(unittest.TestCase):
         result = run(
             "redis", "--duration", 2, "--records", 1000, "--record-bytes", 1, "--saturated", 2000, "--rounds", 1,
             "--saturated-first-us", 1, "--saturated-replay-us", 1)
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("bytes beyond its response, more than 1", result.stdout)
-        self.assertIn("of a saturated Redis, more than 1", result.stdout)
+        self.bad(result, "bytes beyond its response, more than 1", "of a saturated Redis, more than 1")
 
     def test_topologies(self):
         self.good("topologies", "--duration", 1, "--rounds", 1, "--rate", 100, "--cpu-ratio", 100, "--uneven", 1)
 
     def test_a_cluster_that_costs_too_much_is_found(self):
         result = run("topologies", "--duration", 1, "--rounds", 1, "--rate", 100, "--cpu-ratio", 0.01, "--uneven", 1)
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("of that on one Redis, more than 0.01", result.stdout)
+        self.bad(result, "of that on one Redis, more than 0.01")
 
     def test_against(self):
         self.good("against", "--duration", 2, "--first-ratio", 100, "--peer-ratio", 100)
@@ -101,6 +107,21 @@ class Counting(unittest.TestCase):
             wanted = percent * 1000 / 1000
             self.assertAlmostEqual(histogram.percentile(percent), wanted, delta=wanted * 0.01 + 0.001)
         self.assertEqual(histogram.percentile(100), 100)
+
+    def test_a_replay_by_script_is_no_completion(self):
+        nothing = types.SimpleNamespace(url=["http://127.0.0.1:1"], admin_url=None, count_url=None)
+        with Rig(nothing) as rig, Watch(port := rig.start_redis()) as watch:
+            redis = Redis(port)
+            digest = redis.command("SCRIPT", "LOAD", "return 1").decode()
+            for key, last in [("{replayed}", " @orders,,,node"), ("{idle}", ""), ("{watched}", "1700000000000")]:
+                redis.command("SET", key, "claim")
+                redis.command("EVALSHA", digest, 1, key, last)
+                redis.command("SET", key, "again")
+            redis.close()
+            claim, complete, again = watch.commands()
+        self.assertEqual(claim, [b"SET", b"{watched}", b"claim"])
+        self.assertEqual(complete[3:], [b"{watched}", b"1700000000000"])
+        self.assertEqual(again, [b"SET", b"{watched}", b"again"])
 
     def test_histograms_add_up(self):
         one, two = Histogram(), Histogram()

@@ -45,10 +45,10 @@ class Watch:
             # A script's own commands are marked.
             if command and command[0] in KEY and b" lua]" not in line and command[KEY[command[0]]].endswith(b"}"):
                 found[command[KEY[command[0]]]].append(command)
-        # A completion under load is given the time, its last argument.
+        # A completion under load is given the time, its last argument. The last of a claim by script is its origin.
         return next(
             three for three in found.values()
-            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and three[1][-1])
+            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and three[1][-1].isdigit())
 
 
 class Saturation:

@@ -31,6 +31,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def arguments(description, **defaults):
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
@@ -96,8 +101,9 @@ class Rig:
         return [address(url) for url in self.urls]
 
     def spawn(self, *command, **more):
-        process = subprocess.Popen(
-            [str(word) for word in command], stdout=more.pop("stdout", subprocess.DEVNULL), stderr=open(self.folder / "errors", "ab"), **more)
+        with open(self.folder / "errors", "ab") as errors:
+            process = subprocess.Popen(
+                [str(word) for word in command], stdout=more.pop("stdout", subprocess.DEVNULL), stderr=errors, **more)
         self.processes.append(process)
         return process
 
@@ -121,7 +127,7 @@ class Rig:
         folder = self.folder / f"redis-{port}"
         folder.mkdir()
         self.spawn("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", "", *more)
-        self.await_redis("to reply", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        self.await_redis("to reply", lambda: listens(port))
         return port
 
     def await_redis(self, what, holds, seconds=30):
@@ -155,7 +161,7 @@ class Rig:
         folder.mkdir()
         (folder / "sentinel.conf").write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor orders 127.0.0.1 {master} 2\n")
         self.spawn("redis-server", folder / "sentinel.conf", "--sentinel")
-        self.await_redis("to reply", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        self.await_redis("to reply", lambda: listens(port))
         return port
 
     def start_cluster(self, replicas):

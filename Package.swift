@@ -25,7 +25,8 @@ let strict: [SwiftSetting] =
     isFuzzing
       ? .unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug", "-enable-testing"])
       : .unsafeFlags(
-        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release))
+        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"]
+          + (isForModuleTests ? ["-enable-testing"] : []), .when(configuration: .release))
   ]
 
 /// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run

@@ -59,15 +59,29 @@ public struct RedisStore: RecordStore {
   }
 
   /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
-  /// task continues the claim if there is no connection yet, or if the reply is not final.
+  /// task continues the claim if there is no connection yet, or if the reply is not final. Claims of one key and
+  /// payload that are to be written at once share one command (`SharedClaims`).
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    guard !nodes.shared.join(request, onReply) else { return }
+    start(nodes.shared.call(request, onReply))
+  }
+
+  private func start(_ call: ClaimCall) {
     let firstAttempt = subscriber.epoch.firstAttempt
-    let isWritten = nodes.startClaim(request, firstAttempt: firstAttempt) {
-      $0.claim(permitted(request), until: $1.deadline, firstAttempt: firstAttempt)
+    let isWritten = nodes.startClaim(call.request, firstAttempt: firstAttempt) {
+      $0.claim(permitted(call.request), until: $1.deadline, firstAttempt: firstAttempt)
     } onReply: { reply, copies in
-      received(reply, copies, to: request, onReply)
+      received(reply, copies, to: call)
     }
-    if !isWritten { continueClaim(request, after: nil, onReply) }
+    if isWritten { nodes.shared.appended(call) } else { continueClaim(call, after: nil) }
+  }
+
+  /// Ends a claim, and those that have shared its command.
+  private func end(_ call: ClaimCall, with reply: ClaimReply) {
+    call.onReply(reply)
+    for follower in nodes.shared.ended(call) {
+      if let reply = reply.forFollower { follower.onReply(reply) } else { start(follower) }
+    }
   }
 
   /// Returns the request in its present form, which takes no record over for a while after another server has taken
@@ -88,40 +102,48 @@ public struct RedisStore: RecordStore {
   }
 
   @inline(never)
-  private func received(
-    _ reply: ScriptReply, _ copies: CommandAttempts, to request: ClaimRequest,
-    _ onReply: @escaping @Sendable (ClaimReply) -> Void
-  ) {
+  private func received(_ reply: ScriptReply, _ copies: CommandAttempts, to call: ClaimCall) {
+    let request = call.request
     var copies = copies
     do throws(StoreError) {
       let isUndecided = reply.isOfAnotherPayload(than: request)
       if try copies.ended(isUndecided ? .undecided : reply.ending) {
         guard reply.needsResponse || reply.shortage != nil else {
           let outcome = try outcome(of: request, reply)
-          if isTooEarly(outcome, of: request) { return finish(request, reply, onReply) }
-          guard outcome.encodedOutcome != nil else { return onReply(.success(outcome)) }
-          if let outcome = try codec.decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
-          return finish(request, reply, onReply)
+          if isTooEarly(outcome, of: request) { return finish(call, reply) }
+          guard outcome.encodedOutcome != nil else { return end(call, with: .success(outcome)) }
+          if let outcome = try codec.decodedOnLoop(outcome, to: request) {
+            return end(call, with: .success(outcome))
+          }
+          return finish(call, reply)
         }
-        return finish(request, reply, onReply)
+        return finish(call, reply)
       }
     } catch {
-      return onReply(.failure(error))
+      return end(call, with: .failure(error))
     }
-    continueClaim(request, after: copies, onReply)
+    continueClaim(call, after: copies)
   }
 
-  private func finish(
-    _ request: ClaimRequest, _ reply: ScriptReply, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  private func finish(_ call: ClaimCall, _ reply: ScriptReply) {
+    inTask(call) { () throws(StoreError) in try await finished(call.request, reply) }
+  }
+
+  private func continueClaim(_ call: ClaimCall, after copies: CommandAttempts?) {
+    inTask(call) { () throws(StoreError) in try await claim(call.request, after: copies) }
+  }
+
+  private func inTask(
+    _ call: ClaimCall, _ body: @escaping @Sendable () async throws(StoreError) -> ClaimOutcome
   ) {
     nodes.context.task {
-      let claimReply: ClaimReply
+      let reply: ClaimReply
       do throws(StoreError) {
-        claimReply = .success(try await finished(request, reply))
+        reply = .success(try await body())
       } catch {
-        claimReply = .failure(error)
+        reply = .failure(error)
       }
-      onReply(claimReply)
+      end(call, with: reply)
     }
   }
 
@@ -146,21 +168,6 @@ public struct RedisStore: RecordStore {
     } catch {
       if case .unavailable(let reason) = error { throw .refused(reason) }
       throw error
-    }
-  }
-
-  private func continueClaim(
-    _ request: ClaimRequest, after copies: CommandAttempts?,
-    _ onReply: @escaping @Sendable (ClaimReply) -> Void
-  ) {
-    nodes.context.task {
-      let claimReply: ClaimReply
-      do throws(StoreError) {
-        claimReply = .success(try await claim(request, after: copies))
-      } catch {
-        claimReply = .failure(error)
-      }
-      onReply(claimReply)
     }
   }
 

@@ -18,6 +18,8 @@ final class RedisNodes: @unchecked Sendable {
   let logger: Logger
   /// The connections that may have to be ended, also those to nodes that are no masters for a while.
   private let sessions = RedisSessions()
+  /// The claims that share a command with an earlier one.
+  let shared = SharedClaims()
   /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
   /// The connections to a cluster's nodes.
@@ -55,10 +57,11 @@ final class RedisNodes: @unchecked Sendable {
     switch settings.topology {
     case .cluster: single = nil
     case .sentinel:
-      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, subscriber, sessions)
+      single = Self.pipeline(
+        context, settings, at: nil, counters, isOnly: true, logger, subscriber, sessions, shared)
     case .standalone:
       single = Self.pipeline(
-        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, sessions)
+        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, sessions, shared)
     }
     single?.didChange = { [self] in
       counters.publish(topology: topologyText)
@@ -76,12 +79,13 @@ final class RedisNodes: @unchecked Sendable {
   private static func pipeline(
     _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: ServerAddress?,
     _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber,
-    _ sessions: RedisSessions
+    _ sessions: RedisSessions, _ shared: SharedClaims
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
       isOnly: isOnly, logger: logger)
-    return RedisPipeline(context: context, link: link, subscriber: subscriber, sessions: sessions)
+    return RedisPipeline(
+      context: context, link: link, subscriber: subscriber, sessions: sessions, shared: shared)
   }
 
   func start() {
@@ -118,7 +122,7 @@ final class RedisNodes: @unchecked Sendable {
     context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
     let made = Self.pipeline(
-      context, settings, at: address, counters, isOnly: false, logger, subscriber, sessions)
+      context, settings, at: address, counters, isOnly: false, logger, subscriber, sessions, shared)
     pipelines[address] = made
     if admission.isOpen { made.admit(unless: admission.refusal) }
     guard !isClosed else { return made }

@@ -23,6 +23,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// Whether claims need no script on this connection.
   var mayClaimPlainly = false
   let sessions: RedisSessions
+  private let shared: SharedClaims
   /// The present connection, if claims need no script on it.
   var session: RedisSession?
   /// The beginning of each script's command, by its case.
@@ -60,8 +61,12 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private(set) var isAdmissionRefused = false
 
-  init(context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, sessions: RedisSessions) {
+  init(
+    context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, sessions: RedisSessions,
+    shared: SharedClaims
+  ) {
     self.sessions = sessions
+    self.shared = shared
     self.context = context
     self.link = link
     self.subscriber = subscriber
@@ -342,33 +347,6 @@ extension RedisPipeline {
     }
   }
 
-  /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
-  /// Nothing was executed.
-  private func refusalToMove(_ text: String) -> ScriptReply.Ending? {
-    switch settings.topology {
-    case .standalone: return nil
-    case .sentinel: return RedisRefusal.isDemotion(text) ? .unwritten("the master has become a replica") : nil
-    case .cluster:
-      guard let refusal = refusal(in: text) else { return nil }
-      didRefuse(refusal)
-      return .redirected(refusal)
-    }
-  }
-
-  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then
-  /// ends.
-  func endsByDemotion(_ text: String) -> Bool {
-    guard case .sentinel = settings.topology, RedisRefusal.isDemotion(text) else { return false }
-    link.fail("the master has become a replica")
-    return true
-  }
-
-  /// The redirection in an error of a cluster's node; `nil` if there is none.
-  func refusal(in text: String) -> ClusterRefusal? {
-    guard case .cluster = settings.topology, let address = link.address else { return nil }
-    return ClusterRefusal(text, from: address)
-  }
-
   func linkReadAll() {
     guard let receivedAt else { return }
     replyDeadline.hasRead()
@@ -376,7 +354,10 @@ extension RedisPipeline {
     self.receivedAt = nil
   }
 
-  func linkWrote() { unwritten = 0 }
+  func linkWrote() {
+    unwritten = 0
+    shared.wrote()
+  }
 
   func linkIsDown(_ reason: String) {
     clock.reset()

@@ -1,0 +1,73 @@
+import Idempotency
+
+/// A claim on its way, and the receiver of its reply.
+struct ClaimCall: Sendable {
+  let request: ClaimRequest
+  /// The number by which later claims share its command; `nil` if none may.
+  let number: Int?
+  let onReply: @Sendable (ClaimReply) -> Void
+}
+
+/// The claims of one event loop that share the command of an earlier one. Confined to its loop.
+///
+/// Clients that repeat a request at once, or many at a time, are given one recorded outcome. Redis is asked for it once
+/// for all deliveries of one key and payload that arrive before the first one's command has left: that command is
+/// executed after each of them has arrived, so that none is given an outcome that was forgotten before. Only an outcome
+/// is shared. Whatever else the first one is told, each of the others then sends a command of its own.
+final class SharedClaims {
+  /// The claims whose commands have not left yet, in the order of their numbers.
+  private var unwritten: ContiguousArray<(request: ClaimRequest, number: Int)> = []
+  /// The claims that share a command, by the number of the one that sends it.
+  private var followers: [Int: [ClaimCall]] = [:]
+  private var lastNumber = 0
+
+  /// Takes a claim that shares the command of an earlier one. False if there is none.
+  func join(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> Bool {
+    let leader = unwritten.first {
+      $0.request.id == request.id && $0.request.fingerprint == request.fingerprint
+    }
+    guard let leader else { return false }
+    followers[leader.number, default: []].append(
+      ClaimCall(request: request, number: nil, onReply: onReply))
+    return true
+  }
+
+  /// Returns the call of a claim that sends a command.
+  func call(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> ClaimCall {
+    lastNumber += 1
+    return ClaimCall(request: request, number: lastNumber, onReply: onReply)
+  }
+
+  /// Takes a claim whose command leaves with the next write. Others may share it until then.
+  func appended(_ call: ClaimCall) {
+    if let number = call.number { unwritten.append((call.request, number)) }
+  }
+
+  /// Handles the writing of all commands that were appended so far.
+  func wrote() {
+    unwritten.removeAll(keepingCapacity: true)
+  }
+
+  /// Takes the end of a claim, and returns the claims that have shared its command.
+  func ended(_ call: ClaimCall) -> [ClaimCall] {
+    guard let number = call.number else { return [] }
+    // A command that a lost connection has left unwritten.
+    if let first = unwritten.first, first.number <= number { unwritten.removeAll { $0.number == number } }
+    guard !followers.isEmpty else { return [] }
+    return followers.removeValue(forKey: number) ?? []
+  }
+}
+
+extension ClaimReply {
+  /// The same reply for a claim that has shared the command; `nil` if that needs a command of its own.
+  ///
+  /// It has claimed nothing, whatever became of the command.
+  var forFollower: ClaimReply? {
+    switch self {
+    case .success(.taken(.completed)), .failure(.refused), .failure(.unreadable), .failure(.unavailable):
+      self
+    case .success: nil
+    case .failure(.fateUnknown(let reason)): .failure(.unavailable(reason))
+    }
+  }
+}

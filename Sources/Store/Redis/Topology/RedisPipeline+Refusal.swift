@@ -1,0 +1,31 @@
+import Idempotency
+
+/// The errors by which a server says that another one has the records.
+extension RedisPipeline {
+  /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
+  /// Nothing was executed.
+  func refusalToMove(_ text: String) -> ScriptReply.Ending? {
+    switch settings.topology {
+    case .standalone: return nil
+    case .sentinel: return RedisRefusal.isDemotion(text) ? .unwritten("the master has become a replica") : nil
+    case .cluster:
+      guard let refusal = refusal(in: text) else { return nil }
+      didRefuse(refusal)
+      return .redirected(refusal)
+    }
+  }
+
+  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then
+  /// ends.
+  func endsByDemotion(_ text: String) -> Bool {
+    guard case .sentinel = settings.topology, RedisRefusal.isDemotion(text) else { return false }
+    link.fail("the master has become a replica")
+    return true
+  }
+
+  /// The redirection in an error of a cluster's node; `nil` if there is none.
+  func refusal(in text: String) -> ClusterRefusal? {
+    guard case .cluster = settings.topology, let address = link.address else { return nil }
+    return ClusterRefusal(text, from: address)
+  }
+}

@@ -97,6 +97,61 @@ struct BodyMemoryTests {
     }
   }
 
+  /// In KiB: far less than what passes, and more than a debug build's own memory grows meanwhile.
+  private static let maxGrowth = 12 << 10
+
+  @Test func `what a client has sent is not kept, wherever its packets end`() async throws {
+    try await Rig.run(Configuration(top: ["workers": "1"])) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      // Without a key it is refused at once, so that nothing is under way when the next bytes come.
+      let pad = [("X-Pad", String(repeating: "x", count: 4000))]
+      let request = HTTPClient.request(
+        "POST", "/v1/orders", Rig.fields(key: nil) + pad + [("Content-Length", "0")])
+      let cut = request.index(request.startIndex, offsetBy: 2000)
+      try await client.send(String(request[..<cut]))
+      var before: Int?
+      for _ in 0..<160 {
+        // Each write ends within a head.
+        let rest = String(request[cut...])
+        try await client.send(rest + String(repeating: request, count: 63) + request[..<cut])
+        for _ in 0..<64 { expectRefused(try await client.response(), 400, "key_missing", retryable: false) }
+        if before == nil { before = try rig.semel.memory("VmRSS") }
+      }
+      let growth = try rig.semel.memory("VmRSS") - (before ?? 0)
+      #expect(growth < Self.maxGrowth, "\(growth) KiB for \(160 * 64 * request.utf8.count >> 10) KiB")
+    }
+  }
+
+  @Test func `what a backend has sent is not kept, wherever its packets end`() async throws {
+    let hints = "HTTP/1.1 103 Early Hints\r\nX-Pad: \(String(repeating: "x", count: 4000))\r\n\r\n"
+    let isBegun = Watched(false)
+    let mayGoOn = ScriptGate()
+    let backend = try RawServer { connection in
+      try connection.readHead()
+      let cut = hints.index(hints.startIndex, offsetBy: 2000)
+      try connection.write(hints + hints[..<cut])
+      isBegun.withValue { $0 = true }
+      mayGoOn.pass()
+      for _ in 0..<160 {
+        try connection.write(hints[cut...] + String(repeating: hints, count: 63) + hints[..<cut])
+      }
+      try connection.write(hints[cut...] + "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+      connection.readToEnd()
+    }
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      async let order = rig.order("k")
+      try await isBegun.until("the backend to begin") { $0 ? true : nil }
+      let before = try rig.semel.memory("VmRSS")
+      mayGoOn.open()
+      expectExecuted(try await order)
+      // The connection is kept, and with it all that its buffer holds.
+      let growth = try rig.semel.memory("VmRSS") - before
+      #expect(growth < Self.maxGrowth, "\(growth) KiB for \(160 * 64 * hints.utf8.count >> 10) KiB")
+    }
+  }
+
   @Test func `sending the head does not count as progress of the body`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 8s}"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(100 << 10)) }

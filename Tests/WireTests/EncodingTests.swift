@@ -18,6 +18,23 @@ struct EncodingTests {
     #expect(written { $0.writeStatusLine(status) } == line)
   }
 
+  @Test func `bytes that follow others take the place of those that were read`() {
+    var input = ByteBuffer()
+    for number in 0..<1000 {
+      input.follow(with: ByteBuffer(string: String(repeating: "\(number % 10)", count: 1000)))
+      // A byte stays unread.
+      input.moveReaderIndex(forwardBy: input.readableBytes - 1)
+    }
+    #expect(String(buffer: input) == "9" && input.capacity < 10_000, "\(input.capacity)")
+    // A slice that somebody holds stays as it is.
+    let slice = input
+    input.follow(with: ByteBuffer(string: "x"))
+    #expect(String(buffer: input) == "9x" && String(buffer: slice) == "9")
+    input = ByteBuffer()
+    input.follow(with: ByteBuffer(string: "y"))
+    #expect(String(buffer: input) == "y")
+  }
+
   @Test
   func `every status line is read back as written`() throws {
     for status in 100...999 {

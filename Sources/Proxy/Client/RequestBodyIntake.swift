@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The state machine of a request's body between the client's connection and its consumer. Performs no I/O.
 struct RequestBodyIntake: ~Copyable {
@@ -33,11 +34,7 @@ extension RequestBodyIntake {
 
   mutating func append(_ piece: ByteBuffer) {
     guard isOpen else { return }
-    if bytes.readableBytes == 0 {
-      bytes = piece
-    } else {
-      bytes.writeImmutableBuffer(piece)
-    }
+    bytes.follow(with: piece)
   }
 
   /// Handles the end of the body.

@@ -40,13 +40,13 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    var bytes = unwrapInboundIn(data)
+    let bytes = unwrapInboundIn(data)
     switch machine.bytesAction {
     case .drop: return
     case .closeForStrayBytes: return closeForStrayBytes()
     case .decode, .passOn: break
     }
-    if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
+    inbound.follow(with: bytes)
     decode()
   }
 

@@ -1,7 +1,5 @@
-import Glibc
 import Idempotency
 import NIOCore
-import NIOSSL
 import Platform
 import Telemetry
 import Wire
@@ -73,18 +71,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    var bytes = unwrapInboundIn(data)
+    let bytes = unwrapInboundIn(data)
     switch machine.bytesAction {
     case .drop: return
     case .passOn: return passOn(bytes)
     case .decode: break
     }
-    if inbound.readableBytes == 0 {
-      if delivery == nil { extendDeadline(by: downstream.limits.headerTimeout) }
-      inbound = bytes
-    } else {
-      inbound.writeBuffer(&bytes)
-    }
+    if inbound.readableBytes == 0, delivery == nil { extendDeadline(by: downstream.limits.headerTimeout) }
+    inbound.follow(with: bytes)
     decode()
   }
 
@@ -339,16 +333,10 @@ extension ClientConnection {
     reset()
   }
 
-  /// Ends the connection by a reset: the client must not take a cut response for a whole one.
+  /// Ends the connection by a reset.
   func reset() {
     writer?.flush()
-    if let socket = context?.channel as? any SocketOptionProvider {
-      _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
-    }
-    guard let context else { return }
-    // Past TLS, which would end in order.
-    let secure = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)
-    (secure ?? context).close(promise: nil)
+    context?.reset()
   }
 
   var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }

@@ -180,6 +180,24 @@ struct ClientSessionTests {
     #expect(harness.deliveries.count == 1 && harness.channel.isActive)
   }
 
+  @Test(arguments: [false, true])
+  func `a stream too many is refused, and the others go on`(acknowledges: Bool) throws {
+    let harness = try HTTP2Harness(acknowledges: acknowledges)
+    defer { harness.close() }
+    // The client learns the limit, and not the codec's.
+    let setting = harness.preface.first?.payload.getBytes(at: 0, length: 6)
+    #expect(setting == [0, 3, 0, 0, 0, 100])
+    let requests = try (0..<150).map { try harness.request("GET", on: UInt32(2 * $0 + 1)) }
+    try harness.send(requests)
+    #expect(try harness.received().texts == (100..<150).map { "\(2 * $0 + 1) reset 7" })
+    #expect(harness.deliveries.count == 100 && harness.deliveries.allSatisfy { $0.isConnected })
+    for index in 0..<100 { try harness.respond(to: index) }
+    for delivery in harness.deliveries { delivery.runEnded() }
+    #expect(try harness.received().filter(\.isEnd).count == 100)
+    try harness.send(harness.request("GET", on: 301))
+    #expect(harness.deliveries.count == 101 && harness.channel.isActive)
+  }
+
   @Test func `the responses to one read leave in one flush`() throws {
     let harness = try HTTP2Harness()
     defer { harness.close() }

@@ -145,7 +145,7 @@ extension ClientSession {
   }
 
   /// Cuts a connection whose client reads nothing at all.
-  func cut() { context?.close(promise: nil) }
+  func cut() { context?.reset() }
 }
 
 extension ClientSession {
@@ -172,7 +172,7 @@ extension ClientSession {
       goAway(last, context, promise: written)
       // A client that reads nothing does not take it either.
       _ = downstream.context.timers.start(milliseconds: downstream.limits.writeTimeout.count) { [weak self] in
-        self?.context?.close(promise: nil)
+        self?.cut()
       }
     }
   }
@@ -206,10 +206,16 @@ extension LimitSettings {
   /// A head between the limit and that gets 431 on its own stream.
   private var maxHeadSetting: HTTP2Setting { HTTP2Setting(parameter: .maxHeaderListSize, value: maxHead) }
 
-  /// The SETTINGS with which the server begins.
+  /// The number of streams at which the codec ends the connection: many times what is announced, which a client may
+  /// exceed before it knows that. Those beyond the announced number are refused one by one.
+  private var codecStreamsSetting: HTTP2Setting {
+    HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000 + 10 * http2MaxStreams)
+  }
+
+  /// The SETTINGS with which the server begins. `FrameGuard` announces the number of streams in place of the codec's.
   fileprivate var http2Settings: HTTP2Settings {
     [
-      HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams), maxHeadSetting,
+      codecStreamsSetting, maxHeadSetting,
       HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
     ]
   }
@@ -217,7 +223,7 @@ extension LimitSettings {
   fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
     var connection = NIOHTTP2Handler.ConnectionConfiguration()
     // These are for the codec alone (`FrameGuard`). What clients have to keep to counts once they know it.
-    connection.initialSettings = [maxHeadSetting]
+    connection.initialSettings = [codecStreamsSetting, maxHeadSetting]
     // `RequestHead` enforces the same rules, with 400 instead of a reset of the stream.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled

@@ -1,3 +1,4 @@
+import Idempotency
 import NIOCore
 import Wire
 
@@ -12,6 +13,9 @@ import Wire
 /// The codec also keeps to the limits of its SETTINGS only once they are acknowledged, and takes heads of 16 KiB until
 /// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads alone, which bind no
 /// client: they are taken out here, and acknowledged as soon as the client's have come.
+///
+/// The codec ends the whole connection for a stream beyond the announced number, where RFC 9113, section 5.1.2, has that
+/// stream alone refused, as `HTTP2Drain` does. So the codec allows more than what is announced here.
 final class FrameGuard: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -33,6 +37,8 @@ final class FrameGuard: ChannelDuplexHandler {
   private static let goAwayHead: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
   private static let noError: UInt32 = 0
   private static let enhanceYourCalm: UInt32 = 11
+  /// The identifier of SETTINGS_MAX_CONCURRENT_STREAMS.
+  private static let maxConcurrentStreams: UInt16 = 3
 
   private let session: ClientSession
   private var intake: FrameIntake
@@ -107,12 +113,12 @@ final class FrameGuard: ChannelDuplexHandler {
       promise?.succeed()
       return
     }
-    let isChanged = look(at: &bytes)
+    let isChanged = correct(&bytes)
     context.write(isChanged ? wrapOutboundOut(.byteBuffer(bytes)) : data, promise: promise)
   }
 
-  /// Counts the frame that begins in the bytes, and corrects a GOAWAY. True if the bytes were changed.
-  private func look(at bytes: inout ByteBuffer) -> Bool {
+  /// Counts the frame that begins in the bytes, and corrects SETTINGS and GOAWAY. True if the bytes were changed.
+  private func correct(_ bytes: inout ByteBuffer) -> Bool {
     guard payloadLeft == 0 else {
       payloadLeft = max(payloadLeft - bytes.readableBytes, 0)
       return false
@@ -127,7 +133,19 @@ final class FrameGuard: ChannelDuplexHandler {
       bytes.setInteger(UInt32(session.lastStream), at: start + 9)
       session.didFail()
       return true
+    case FrameKind.settings:
+      return announceStreams(in: &bytes, from: start + 9, to: start + 9 + Int(word >> 8))
     default: break
+    }
+    return false
+  }
+
+  /// Puts the number of streams that a client may open into the settings at this place. True if it is one of them.
+  private func announceStreams(in bytes: inout ByteBuffer, from start: Int, to end: Int) -> Bool {
+    for at in stride(from: start, to: min(end, bytes.writerIndex), by: 6)
+    where bytes.getInteger(at: at, as: UInt16.self) == Self.maxConcurrentStreams {
+      bytes.setInteger(UInt32(session.downstream.limits.http2MaxStreams), at: at + 2)
+      return true
     }
     return false
   }

@@ -38,9 +38,11 @@ struct HTTP2Drain {
 
   init(maxRunning: Int) { self.maxRunning = maxRunning }
 
-  /// Counts a new stream, whose end must follow. False if it is above the last one that was named: it must be refused.
+  /// Counts a new stream, whose end must follow. False if it must be refused: it is one more than may be open (RFC 9113,
+  /// section 5.1.2), or above the last one that was named.
   mutating func opened(_ id: Int) -> Bool {
     streams += 1
+    guard streams <= maxRunning else { return false }
     switch stage {
     case .serving, .announced:
       last = max(last, id)

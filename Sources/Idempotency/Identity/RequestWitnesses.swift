@@ -100,9 +100,9 @@ enum WitnessPath {
     let (first, second) = (Shape(first), Shape(second))
     guard let counts = counts(first, second, longest: longest) else { return [] }
     let paths = counts.flatMap { count in
-      [first.segments(count, or: second), second.segments(count, or: first)].map(joined)
+      [first.segments(count, or: second), second.segments(count, or: first)]
     }
-    return Set(paths.flatMap(spellings) + first.written + second.written).sorted {
+    return Set(Set(paths).flatMap(spellings) + first.written + second.written).sorted {
       $0.lexicographicallyPrecedes($1)
     }
   }
@@ -125,12 +125,26 @@ enum WitnessPath {
     segments.isEmpty ? [PathPattern.slash] : segments.flatMap { [PathPattern.slash] + $0 }
   }
 
-  /// The path, and other spellings that a route may accept for it.
-  private static func spellings(_ path: [UInt8]) -> [[UInt8]] {
-    let capitals = path.map { ASCII.isLetter($0) ? $0 & 0xDF : $0 }
-    return [
-      path, path + [PathPattern.slash], path + Array(";x=1".utf8), [PathPattern.slash] + path, capitals,
+  /// The path of these segments, and other spellings that a route may accept for it: of the whole path, and of each
+  /// segment alone, since the other route may have a placeholder in that place and demand the spelling of the others.
+  private static func spellings(_ segments: [[UInt8]]) -> [[UInt8]] {
+    let path = joined(segments)
+    var found = [
+      path, path + [PathPattern.slash], [PathPattern.slash] + path, joined(segments.map(capitals)),
     ]
+    for (index, segment) in segments.enumerated() {
+      // An empty segment before it is a second slash.
+      for other in [capitals(segment), segment + Array(";x=1".utf8), [PathPattern.slash] + segment] {
+        var changed = segments
+        changed[index] = other
+        found.append(joined(changed))
+      }
+    }
+    return found
+  }
+
+  private static func capitals(_ segment: [UInt8]) -> [UInt8] {
+    segment.map { ASCII.isLetter($0) ? $0 & 0xDF : $0 }
   }
 }
 

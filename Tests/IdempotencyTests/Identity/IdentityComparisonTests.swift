@@ -7,7 +7,8 @@ import Wire
 struct IdentityComparisonTests {
   private static let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
 
-  /// A route in one line: `METHODS PATH HOST CALLER`, an asterisk for any of the first three, `off` for the last.
+  /// A route in one line: `METHODS PATH HOST CALLER [SPELLING]`, an asterisk for any of the first three, `off` for the
+  /// caller.
   private static func route(_ text: String, at index: Int) throws -> RoutePolicy {
     let words = text.split(separator: " ").map(String.init)
     var match = RouteMatch()
@@ -17,6 +18,7 @@ struct IdentityComparisonTests {
     var policy = RoutePolicy(name: "r\(index)", match: match, upstream: upstream)
     policy.caller = CallerPolicy(parts: [.header(words[3])])
     if words[3] == "off" { policy.idempotency = .off }
+    if words.count > 4 { policy.spelling = try #require(RoutePolicy.Spelling(rawValue: words[4])) }
     return policy
   }
 
@@ -54,6 +56,22 @@ struct IdentityComparisonTests {
     (["POST,PATCH /a * x"], ["POST /a * x", "* * * off"], "0 1 off"),
     // A lenient route matches the other spelling, too.
     (["POST /a:b * x"], ["POST /a%3Ab * off", "POST /a:b * x"], "0 0 off"),
+    // An earlier route takes one segment in other spellings than before, and the later one demands that of the others.
+    (["POST /a/b * off", "POST /a/{x} * x"], ["POST /a/b * off caseless", "POST /a/{x} * x"], "1 0 off"),
+    (["POST /a/b * y", "POST /a/{x} * x"], ["POST /a/b * y caseless", "POST /a/{x} * x"], "1 0 caller"),
+    (
+      ["POST /a/b * off exact", "POST /{v}/b * x exact"], ["POST /a/b * off", "POST /{v}/b * x exact"],
+      "1 0 off"
+    ),
+    (
+      ["POST /a/b/c * y", "POST /{v}/b/{w} * x exact"],
+      ["POST /a/b/c * y caseless", "POST /{v}/b/{w} * x exact"],
+      "1 0 caller"
+    ),
+    (
+      ["POST /a/b * off exact", "POST /a/** * x exact"], ["POST /a/b * off", "POST /a/** * x exact"],
+      "1 0 off"
+    ),
   ]) func `requests whose identity changes are found`(old: [String], new: [String], expected: String) throws {
     let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
     let found = comparison.changes().map { change in

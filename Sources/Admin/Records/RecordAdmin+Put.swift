@@ -48,7 +48,7 @@ extension RecordAdmin {
         .badRequest,
         "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
     }
-    let completion = try Self.completion(statement.resolution, of: identity, among: routes)
+    let completion = try Self.completion(statement.resolution, of: identity)
     let request = try StatedRequest(statement, of: identity)
     try request.checkRoute(of: identity, among: routes)
     try request.checkKey(statement.record.key.texts, of: identity)
@@ -73,14 +73,12 @@ extension RecordAdmin {
 
   /// The outcome that a statement gives.
   private static func completion(
-    _ resolution: ResolutionDocument, of identity: RecordIdentity, among routes: [RoutePolicy]
+    _ resolution: ResolutionDocument, of identity: RecordIdentity
   ) throws(AdminError) -> Completion {
-    var resolution = resolution
     guard resolution.attempt == nil else {
       throw AdminError(.badRequest, "what is put has no attempt yet: take attempt out of the resolution")
     }
-    resolution.route = identity.policy.name
-    guard case .applied(let completion) = try resolution.resolution(among: routes) else {
+    guard case .applied(let completion) = try resolution.resolution(by: identity.policy) else {
       throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")
     }
     return completion

@@ -209,7 +209,7 @@ public struct RecordAdmin: Sendable {
   func resolve(
     _ id: RecordID, _ document: ResolutionDocument, by peer: String
   ) async throws(AdminError) -> RecordDocument {
-    let resolution = try document.resolution(among: await currentRoutes())
+    let resolution = try await decision(id, document)
     let store = store
     let (amends, attempt) = (document.amend ?? false, document.attempt)
     let before = amends ? try await condition(of: id).state : nil
@@ -245,6 +245,18 @@ public struct RecordAdmin: Sendable {
       audit("resolve", id, peer, details)
       throw document.refusal(by: record)
     }
+  }
+
+  /// The decision, whose response is kept as the record's route has it. What leaves no response needs no route.
+  private func decision(
+    _ id: RecordID, _ document: ResolutionDocument
+  ) async throws(AdminError) -> Resolution {
+    guard document.outcome == .applied else { return try document.resolution(by: nil) }
+    var record: RecordView?
+    if case .success(let view) = try await inspected(id) { record = view }
+    let name = record?.attribution?.route ?? RecordTrails(journal)[id]?.route
+    let policy = try document.route(known: name, among: await currentRoutes())
+    return try document.resolution(by: policy, remembered: record?.remember ?? 0)
   }
 
   /// Reports a change that the store has made to this process's observer.

@@ -16,7 +16,7 @@ struct ResolutionDocument: OperatorDocument {
     case notApplied = "not_applied"
   }
 
-  /// The retention if no route is given: a day, like the default of a route.
+  /// The retention if the record's route is not known: a day, like the default of a route.
   private static let day = Milliseconds.seconds(24 * 3600)
   /// RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5.
   private static let bodilessStatuses = [204, 205, 304]
@@ -28,14 +28,21 @@ struct ResolutionDocument: OperatorDocument {
   var body: String?
   /// The body in base64, if it is not text.
   var bodyBase64: String?
-  /// The name of the route whose retention applies.
+  /// The name of the route whose retention applies; `nil` for the one that the record names.
   var route: String?
   /// Whether an earlier resolution may be corrected.
   var amend: Bool?
   /// The attempt that the statement is about; `nil` for the last one, whichever it is.
   var attempt: Int?
 
-  func resolution(among routes: [RoutePolicy]) throws(AdminError) -> Resolution {
+  /// The decision.
+  ///
+  /// - Parameters:
+  ///   - policy: The record's route; `nil` if it is not known.
+  ///   - remember: The time for which the record is remembered already, which a decision does not shorten.
+  func resolution(
+    by policy: RoutePolicy?, remembered remember: Milliseconds = 0
+  ) throws(AdminError) -> Resolution {
     guard attempt ?? 1 >= 1 else {
       throw AdminError(.badRequest, "attempt must be the number of an attempt, which is 1 or more")
     }
@@ -45,8 +52,6 @@ struct ResolutionDocument: OperatorDocument {
       }
       return .notApplied
     }
-    var policy: RoutePolicy?
-    if let route { policy = try routes.route(named: route) }
     try refuseCookies(policy)
     let (status, body) = (try checkedStatus, try StatedBody.bytes(self.body, base64: bodyBase64))
     guard body.readableBytes == 0 || !Self.bodilessStatuses.contains(status) else {
@@ -56,7 +61,22 @@ struct ResolutionDocument: OperatorDocument {
     return .applied(
       Completion(
         outcome: .whole(response), retention: policy?.retention ?? Self.day,
-        remember: policy?.remember ?? Self.day))
+        remember: max(policy?.remember ?? Self.day, remember)))
+  }
+
+  /// The record's route: the one that is given, or that the record names.
+  ///
+  /// - Parameters:
+  ///   - known: The name of the route that the record has; `nil` if nobody knows.
+  ///   - routes: The routes of the present configuration, in which a record's route may be missing.
+  func route(known: String?, among routes: [RoutePolicy]) throws(AdminError) -> RoutePolicy? {
+    let own = routes.first { $0.name == known }
+    guard let route else { return own }
+    let given = try routes.route(named: route)
+    if let own, own.name != given.name {
+      throw AdminError(.badRequest, "the record is of route \(own.name): take route out, or give that one")
+    }
+    return given
   }
 
   /// The refusal of the statement by a record that stands as this document shows.
@@ -90,7 +110,8 @@ struct ResolutionDocument: OperatorDocument {
       policy.map {
         "route \($0.name) keeps no Set-Cookie: take the header out, or set set_cookie: keep there"
       }
-        ?? "Set-Cookie is kept only for a route with set_cookie: keep: give the route, or take the header out"
+        ?? "Set-Cookie is kept only for a route with set_cookie: keep, and the record's is not known: give the "
+        + "route, or take the header out"
     )
   }
 

@@ -12,6 +12,8 @@ public struct RecordView: Sendable, Equatable {
   public var cause: LossCause?
   /// Whether an operator has stated the outcome of the latest attempt.
   public var isStated: Bool
+  /// The time for which the record is remembered after its end, as its last attempt has it.
+  public var remember: Milliseconds
   /// The recipe of the payload's fingerprint, as text; `nil` if this version does not know it.
   public var recipe: String?
 
@@ -21,13 +23,15 @@ public struct RecordView: Sendable, Equatable {
   ///   - owner: The record's last owner.
   public init(
     id: RecordID, standing: Standing, firstSeen: StoreInstant, now: StoreInstant,
-    attribution: Attribution? = nil, isHeld: Bool = false, owner: OwnerToken, recipe: Recipe?
+    attribution: Attribution? = nil, isHeld: Bool = false, owner: OwnerToken, remember: Milliseconds,
+    recipe: Recipe?
   ) {
     self.id = id
     self.standing = standing
     self.firstSeen = firstSeen
     self.attribution = attribution
     isStated = owner.isOfOperator && !isHeld
+    self.remember = remember
     self.recipe = recipe?.plain.text
     age = max(now - firstSeen, 0)
     if case .unknown = standing { cause = isHeld ? .leaseLapsed : attribution?.cause }

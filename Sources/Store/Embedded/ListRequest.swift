@@ -150,6 +150,7 @@ extension StoredRecord {
   func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
     RecordView(
       id: id, standing: standing ?? self.standing(now: now), firstSeen: firstSeen, now: now,
-      attribution: attribution, isHeld: isHeld, owner: owner, recipe: fingerprint.recipe)
+      attribution: attribution, isHeld: isHeld, owner: owner, remember: remember,
+      recipe: fingerprint.recipe)
   }
 }

@@ -13,6 +13,15 @@ struct AdminCall: ParsableArguments {
   @Option(help: "The file with the admin token; without it SEMEL_ADMIN_TOKEN_FILE counts.")
   var tokenFile: String?
 
+  func validate() throws {
+    guard admin != "" else {
+      throw ValidationError("--admin is empty: give the listener's URL, such as \(Self.defaultURL)")
+    }
+    guard tokenFile != "" else {
+      throw ValidationError("--token-file is empty: give the path of the file with the token")
+    }
+  }
+
   private var url: String { Self.url(admin) }
 
   private var tokenPath: String? { tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") }

@@ -35,13 +35,27 @@ extension Key {
       guard !key.isEmpty || keyDigest != nil || callerDigest != nil else {
         throw ValidationError("give --key, --key-digest or --caller-digest")
       }
+      guard key.isEmpty || keyDigest == nil else {
+        throw ValidationError("give --key or --key-digest, not both")
+      }
+      guard !key.contains("") else {
+        throw ValidationError("--key is empty: give the one that the client sends")
+      }
+      for (name, digest) in [("--key-digest", keyDigest), ("--caller-digest", callerDigest)] {
+        guard let digest, !Self.isDigest(digest) else { continue }
+        throw ValidationError("\(name) is the eight hexadecimal digits that the log shows")
+      }
+    }
+
+    private static func isDigest(_ text: String) -> Bool {
+      text.utf8.count == 8 && text.allSatisfy { $0.isASCII && $0.isHexDigit }
     }
 
     /// The number of records from which the search goes no further: as many as this process can hold with ease.
     private static let maxRecords = 100_000
 
     private struct Search: Encodable {
-      var key: RecordSelection.Texts?
+      var key: NamedRecord.Texts?
       var keyDigest: String?
       var callerDigest: String?
       var route: String?
@@ -62,7 +76,7 @@ extension Key {
       let encoder = JSONEncoder()
       encoder.keyEncodingStrategy = .convertToSnakeCase
       var search = Search(
-        key: key.isEmpty ? nil : RecordSelection.Texts(texts: key), keyDigest: keyDigest,
+        key: key.isEmpty ? nil : NamedRecord.Texts(texts: key), keyDigest: keyDigest,
         callerDigest: callerDigest, route: route)
       var parts: [(text: Data, part: Part)] = []
       var count = 0

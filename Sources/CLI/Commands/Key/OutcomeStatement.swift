@@ -13,6 +13,9 @@ struct OutcomeStatement: ParsableArguments {
   var body: String?
 
   func validate() throws {
+    guard 200...599 ~= status ?? 200 else {
+      throw ValidationError("--status is that of a final response, 200 to 599")
+    }
     for line in header where !line.contains(":") { throw ValidationError("--header is 'Name: value'") }
     if let name = Self.repeatedName(in: header) {
       throw ValidationError("--header \(name) is given twice: give it once, with a comma between its values")

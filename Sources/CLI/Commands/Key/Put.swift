@@ -34,7 +34,7 @@ extension Key {
     @Option(help: "The query of the client's request, without its question mark.")
     var query: String?
 
-    @OptionGroup var record: RecordSelection
+    @OptionGroup var record: NamedRecord
     @OptionGroup var call: AdminCall
 
     func validate() throws {
@@ -42,10 +42,7 @@ extension Key {
       guard outcome.status != nil else {
         throw ValidationError("give the --status that later deliveries get")
       }
-      guard record.id == nil else {
-        throw ValidationError("give --route, --key and --caller: an id says nothing of the request")
-      }
-      try record.requireOne()
+      guard record.isComplete else { throw ValidationError("give --route, --key and --caller") }
       for line in requestHeader where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
       if let name = OutcomeStatement.repeatedName(in: requestHeader) {
         throw ValidationError("-H \(name) is given twice: a payload can have one line of each field")
@@ -59,7 +56,7 @@ extension Key {
         var body_base64: String
       }
 
-      var record: RecordSelection.Query
+      var record: NamedRecord.Query
       var payload: Payload
       var resolution: OutcomeStatement.Resolution
     }

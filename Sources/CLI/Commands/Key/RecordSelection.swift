@@ -4,115 +4,47 @@ import Idempotency
 
 /// The record that a command is about, by its ID, or by route, caller and key.
 struct RecordSelection: ParsableArguments {
-  // IDs and keys may begin with a hyphen.
+  // IDs may begin with a hyphen.
   @Option(
     parsing: .unconditional,
     help: "The record's id: the backend's Idempotency-Request-Id, and `record` in the log.")
   var id: String?
 
-  @Option(parsing: .unconditional, help: "The route's name.")
-  var route: String?
+  @OptionGroup var named: NamedRecord
 
-  @Option(
-    parsing: .unconditionalSingleValue,
-    help: "The idempotency key. Once for each part of a key that has several.")
-  var key: [String] = []
-
-  @Option(
-    parsing: .unconditionalSingleValue,
-    help:
-      "A part of the caller, such as 'header:Authorization=Bearer alice', as the client sends it. Once for each part."
-  )
-  var caller: [String] = []
-
-  @Option(help: "The request's path, where the route takes several.")
-  var path: String?
-
-  @Option(help: "The request's method, where the route takes several.")
-  var method: String?
-
-  @Option(help: "The request's host, where it was a name and not an address.")
-  var host: String?
+  /// The route's name.
+  var route: String? { named.route }
 
   func validate() throws {
     guard id != "" else { throw ValidationError("--id is empty: give the record's id") }
-    for part in caller where !part.contains("=") {
-      throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
-    }
-    var names: Set<String> = []
-    for (name, _) in parts where !names.insert(CallerPart.normalized(name)).inserted {
-      throw ValidationError("--caller \(name) is given twice: give each part once")
-    }
   }
 
   /// Refuses a selection that is not of one record.
-  func requireOne() throws {
-    guard (id == nil) != (route == nil && key.isEmpty) else {
+  ///
+  /// - Parameter takesRoute: Whether a route may stand beside an ID.
+  func requireOne(takesRoute: Bool = false) throws {
+    let isByID = id != nil && takesRoute && named.key.isEmpty
+    guard isByID || (id == nil) != (route == nil && named.key.isEmpty) else {
       throw ValidationError("give --id, or --route with --key and --caller")
     }
-    guard id != nil || route != nil && !key.isEmpty else {
-      throw ValidationError("give --route and --key together")
+    guard let id else {
+      guard named.isComplete else { throw ValidationError("give --route and --key together") }
+      return
+    }
+    guard RecordID(text: id) != nil else {
+      throw ValidationError("--id is the 43 characters of Idempotency-Request-Id (in the log, of record)")
     }
   }
 
-  var isEmpty: Bool { id == nil && route == nil && hasNoParts }
+  var isEmpty: Bool { id == nil && route == nil && named.hasNoParts }
 
   /// Whether all records of a route are selected.
-  var isRouteAlone: Bool { id == nil && route != nil && hasNoParts }
-
-  private var hasNoParts: Bool {
-    key.isEmpty && caller.isEmpty && path == nil && method == nil && host == nil
-  }
-
-  /// The description of a record for the admin listener.
-  struct Query: Encodable {
-    var route: String
-    var key: Texts
-    var caller: [String: String]
-    var path: String?
-    var method: String?
-    var host: String?
-  }
-
-  /// A text, or a list of the texts of several parts.
-  struct Texts: Encodable {
-    var texts: [String]
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      if texts.count == 1 { try container.encode(texts[0]) } else { try container.encode(texts) }
-    }
-  }
-
-  var query: Query {
-    Query(
-      route: route ?? "", key: Texts(texts: key), caller: Dictionary(uniqueKeysWithValues: parts), path: path,
-      method: method, host: host)
-  }
-
-  /// The parts of the caller with their values.
-  private var parts: [(String, String)] {
-    caller.map { part in
-      let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      return (String(pair[0]), String(pair[1]))
-    }
-  }
+  var isRouteAlone: Bool { id == nil && route != nil && named.hasNoParts }
 
   /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
-    if let id { return try call.record("GET", Self.place(of: id), id: id) }
-    let document = try call.record("POST", "/v1/records/find", body: try AdminCall.json(of: query))
-    struct Found: Decodable { let state: String }
-    if try call.read(Found.self, from: document).state == "absent" { remarkMissingHost() }
-    return document
-  }
-
-  /// Prints on standard error which requests the record belongs to, where no host was given.
-  func remarkMissingHost() {
-    guard host == nil else { return }
-    StandardError.print(
-      "semel: without --host this is the record of requests to an address; give the name that clients write in Host"
-    )
+    guard let id else { return try named.find(by: call) }
+    return try call.record("GET", Self.place(of: id), id: id)
   }
 
   /// Returns the record's id.

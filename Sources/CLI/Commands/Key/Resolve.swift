@@ -11,6 +11,9 @@ extension Key {
         --applied: the backend did run it, and later deliveries get a response with this status, these headers and \
         this body. --not-applied: it did not, and the next delivery runs.
 
+        The response is kept as the record's route has it. A record that does not name its route, or names one that is \
+        gone, takes --route beside --id; without it, its response is kept for a day.
+
         --attempt binds the statement to the attempt that you have looked at, as key show and key list number it: if \
         another delivery has run since, nothing is changed. Without it the statement is about the last attempt, \
         whichever that is by then.
@@ -60,7 +63,7 @@ extension Key {
       }
       guard let olderThan else {
         guard !allRoutes, !yes else { throw ValidationError("--all-routes and --yes go with --older-than") }
-        return try record.requireOne()
+        return try record.requireOne(takesRoute: applied)
       }
       guard Milliseconds(text: olderThan) != nil else {
         throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")

@@ -267,7 +267,8 @@ extension RedisRecord {
   func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
     RecordView(
       id: id, standing: standing ?? self.standing(now: now, response: nil), firstSeen: firstSeen, now: now,
-      attribution: attribution, isHeld: state == .inFlight, owner: owner, recipe: Recipe(text: recipe))
+      attribution: attribution, isHeld: state == .inFlight, owner: owner, remember: remember,
+      recipe: Recipe(text: recipe))
   }
 
   private var outcomeWithoutResponse: Outcome {

@@ -147,6 +147,23 @@ struct CrashTests {
     }
   }
 
+  @Test func `a client that hangs up on a request without a key is nobody's failure`() async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/open") { _ in Reply(body: "late", gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send("GET /open HTTP/1.1\r\nHost: orders.example\r\n\r\n")
+      try await rig.backend.arrived(1)
+      try await connection.reset()
+      let line = try await rig.semel.process.line(containing: #""hung_up":"true""#)
+      #expect(line.contains(#""outcome":"cut""#) && !line.contains(#""reason""#), "\(line)")
+      try await rig.semel.counter("semel_hang_ups_total", becomes: 1)
+      #expect(try await rig.semel.counter("semel_failures_total") == 0)
+      #expect(try await rig.semel.counter("semel_refusals_total") == 0)
+      gate.open()
+    }
+  }
+
   /// An owner that was frozen before it could send must not send when it wakes up: its successor has.
   @Test func `a node that wakes up too late sends nothing`() async throws {
     let configuration = Configuration(

@@ -77,6 +77,10 @@ struct ReconcileTests {
       _ = try await rig.order("k") { _ in !Self.queries(rig).isEmpty }
       for _ in 0..<2 { expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true) }
       #expect(rig.backend.runs(of: "k") == 1)
+      // Each names the way in which the outcome was lost.
+      _ = try await rig.semel.process.lines(atLeast: 2) { $0.contains(#""status":409"#) }
+      let refusals = rig.semel.process.output.split(separator: "\n").filter { $0.contains(#""status":409"#) }
+      #expect(refusals.allSatisfy { $0.contains(#""cause":"#) }, "\(refusals)")
       rig.backend.on("/lookup") { _ in Reply(200, body: "found") }
       let response = try await rig.order("k")
       expectReplayed(response, 201)

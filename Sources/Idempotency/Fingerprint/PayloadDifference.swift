@@ -21,9 +21,37 @@ public struct PayloadDifference: Sendable, Equatable {
   }
 
   /// The JSON pointer of a member, cut to a length that suits a log.
+  ///
+  /// Characters that cannot be seen are written as in JSON (`\u202E`): a terminal or a reader of logs would take some for
+  /// a command, or for the end of a line, and others turn the text around.
   static func pointer(_ name: [UInt8]) -> String {
-    let text = String(decoding: name, as: UTF8.self)
-    let cut = text.count > maxLength ? text.prefix(maxLength) + "…" : text[...]
-    return "/" + cut.replacing("~", with: "~0").replacing("/", with: "~1")
+    let scalars = String(decoding: name, as: UTF8.self).unicodeScalars
+    var text = "/"
+    for scalar in scalars.prefix(maxLength) {
+      switch scalar {
+      case "~": text += "~0"
+      case "/": text += "~1"
+      case _ where scalar.isInvisible: text += escape(scalar)
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return scalars.dropFirst(maxLength).isEmpty ? text : text + "…"
+  }
+
+  private static func escape(_ scalar: Unicode.Scalar) -> String {
+    String(scalar).utf16.map { unit in
+      let digits = String(unit, radix: 16, uppercase: true)
+      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }.joined()
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether it is a control character, a separator of lines, or one that only changes how others are shown.
+  fileprivate var isInvisible: Bool {
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
   }
 }

@@ -65,6 +65,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
         guard let sending = await send(indices) else { continue }
         giveUpWaiting()
         respond()
+        runner.report()
         return await listen(to: sending)
       case .wait(let indices, let leaseLeft):
         await waitForChange(of: indices, leaseLeft)

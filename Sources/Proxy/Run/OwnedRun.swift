@@ -159,6 +159,8 @@ extension OwnedRun {
     case .listen(let settle, let problem):
       if let action = await owned.markUnknownAfterTimeout() { return refuse(problem, after: action) }
       runner.refuse(problem)
+      // The request has ended for its client, and its entry must not wait for `settle`.
+      runner.report()
       return await listenOn(for: settle)
     case .giveUp:
       worker.endLease(lease)

@@ -39,7 +39,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         do throws(PassageFailure) {
           _ = try await rest(of: exchange, begun, within: span, sentAt)
         } catch {
-          runner.refuse(error.problem)
+          fail(error)
         }
         finish()
       }
@@ -67,6 +67,12 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     delivery.logEntry.outcome = RequestOutcome(label)
     delivery.logEntry.trace?.forwardAt = sentAt.uptimeNanoseconds
     return sentAt
+  }
+
+  /// Refuses a request that got no response. A client that hung up has ended the exchange itself: nobody failed it.
+  private func fail(_ failure: PassageFailure) {
+    guard delivery.isConnected else { return delivery.logEntry.outcome = .cut }
+    runner.refuse(failure.problem)
   }
 
   private func end(_ exchange: Backend.Exchange, _ sentAt: NIODeadline) {

@@ -17,9 +17,15 @@ extension RequestRunner {
   /// Notes the loss for which a delivery is refused, and counts the records that only a person can settle.
   @inline(never)
   func noteLoss(behind problem: Problem, of call: KeyedCall) async {
-    guard problem.code == .outcomeUnknown, let (cause, attempt) = await loss(of: call) else { return }
-    delivery.logEntry.loss = cause
-    guard !problem.isRetryable, environment.losses.isFirstReturn(to: call.id, attempt: attempt) else {
+    guard problem.code == .outcomeUnknown, let loss = await loss(of: call) else { return }
+    note(loss, behind: problem, of: call)
+  }
+
+  /// Notes a loss that has been read before.
+  func note(_ loss: (cause: LossCause, attempt: Int), behind problem: Problem, of call: KeyedCall) {
+    guard problem.code == .outcomeUnknown else { return }
+    delivery.logEntry.loss = loss.cause
+    guard !problem.isRetryable, environment.losses.isFirstReturn(to: call.id, attempt: loss.attempt) else {
       return
     }
     worker.metrics.add(.unknownReturns, route: call.route.number)

@@ -15,7 +15,7 @@ extension RequestRunner {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
-    _ = await loss(of: call)
+    let loss = await loss(of: call)
     let seenAt = BootInstant.now
     let response = await environment.reconciler.response(
       to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
@@ -24,7 +24,9 @@ extension RequestRunner {
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
     let look = verdict == .none ? nil : await look(at: call.id)
     switch call.lifecycle.probed(verdict, look: look, seenAt: seenAt) {
-    case .refuse(let problem): throw refusedAsDuplicate(problem)
+    case .refuse(let problem):
+      if let loss { note(loss, behind: problem, of: call) }
+      throw refusedAsDuplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)
     }

@@ -36,6 +36,12 @@ struct MemberDigestsTests {
     (#"{"a":{"b":[1,2]},"c":1,"d":2}"#, #"{"a":{"b":[2,1]},"c":1,"e":3}"#, "/a +/e -1"),
     (#"{"a":1}"#, #"{"\u0061":1}"#, "(no top-level member)"), (#"{"a":1}"#, #"{"a":1.0}"#, "/a"),
     (#"{}"#, #"{}"#, "(no top-level member)"), (#"{"a/b~":1}"#, #"{"a/b~":2}"#, "/a~1b~0"),
+    // What a terminal or a reader of logs would take for a command or a line's end is escaped.
+    (#"{"ä\u009b2J":1}"#, #"{"ä\u009b2J":2}"#, #"/ä\u009B2J"#),
+    (
+      #"{"\u007f\u0085\u2028\u202e\u2066":1}"#, #"{"\u007f\u0085\u2028\u202e\u2066":2}"#,
+      #"/\u007F\u0085\u2028\u202E\u2066"#
+    ),
   ])
   func `the members that differ are named`(first: String, second: String, text: String) throws {
     #expect(try difference(first, second)?.text == text)
@@ -52,6 +58,10 @@ struct MemberDigestsTests {
     let names = (0..<20).map { "\"\($0)\(String(repeating: "x", count: 500))\":1" }.joined(separator: ",")
     let text = try #require(try difference("{}", "{\(names)}")).text
     #expect(text.utf8.count < 1000 && text.hasSuffix("…"), "\(text)")
+    // One character for the eye, of any number of marks.
+    let marked = try #require(try difference("{}", "{\"a\(String(repeating: "\u{301}", count: 10_000))\":1}"))
+      .text
+    #expect(marked.utf8.count < 200 && marked.hasSuffix("…"), "\(marked)")
   }
 
   @Test func `of many members the first are compared`() throws {

@@ -62,21 +62,70 @@ struct EvidenceTests {
   }
 
   @Test func `a key that is ignored is told from one that is refused`() {
-    let accepted: (Finding) -> Finding = { $0 }
-    #expect(evidence(400, 400).oneIntentOrRefused(accepted: accepted) == .met("refused with 400"))
-    #expect(evidence(201, 201).oneIntentOrRefused(accepted: accepted) == .observed("taken as a key"))
+    let taken = Finding.observed("taken as a key")
+    #expect(evidence(400, 400).oneIntentOrRefused(taken: taken) == .met("refused with 400"))
+    #expect(evidence(201, 201).oneIntentOrRefused(taken: taken) == taken)
     #expect(
-      evidence(201, 201, executions: .exactly(2)).oneIntentOrRefused(accepted: accepted)
+      evidence(201, 201, executions: .exactly(2)).oneIntentOrRefused(taken: taken)
         == .violated("the key was ignored: run twice instead of once"))
-    #expect(evidence(500, 500).oneIntentOrRefused(accepted: accepted) == .violated("failed with 500"))
+    #expect(evidence(500, 500).oneIntentOrRefused(taken: taken) == .violated("failed with 500"))
+  }
+
+  @Test func `equal results decide nothing where other keys get them, too`() {
+    func alike(_ executions: Executions = .unknown) -> Evidence {
+      var alike = evidence(201, 201, executions: executions)
+      alike.keysShareResults = true
+      return alike
+    }
+    let undecided = Finding.undecided(
+      "another key has the same result: only an oracle of executions can tell")
+    #expect(alike().isReplay(1) == nil && alike(.exactly(1)).isReplay(1) == true)
+    #expect(alike(.exactly(2)).isReplay(1) == false)
+    #expect(alike().sameResult(0, 1) == undecided && alike(.exactly(1)).sameResult(0, 1) == .met("201"))
+    #expect(alike(.exactly(2)).sameResult(0, 1) == .undecided("run twice, with equal results"))
+    #expect(alike().treatmentOfSpelling() == undecided)
+    #expect(alike(.exactly(1)).treatmentOfSpelling() == .observed("the same payload"))
+    #expect(alike().oneIntentOrRefused() == undecided)
+    #expect(alike(.exactly(1)).oneIntentOrRefused() == .met("taken as a key"))
+    // Two keys in one request are not to be accepted, whatever becomes of them.
+    #expect(alike().oneIntentOrRefused(taken: .violated("accepted")) == .violated("accepted"))
+    #expect(alike().refused(1) == .violated("accepted (201)"))
+    #expect(alike(.exactly(1)).refused(1) == .violated("the response to the first delivery was given (201)"))
+  }
+
+  @Test func `another response without another run is a behaviour, and with one a violation`() {
+    #expect(
+      evidence(201, 200, executions: .exactly(1)).treatmentOfSpelling()
+        == .observed("the same payload, another response"))
+    #expect(
+      evidence(201, 200, executions: .atLeast(1)).treatmentOfSpelling()
+        == .observed("the same payload, another response"))
+    #expect(
+      evidence(201, 200, executions: .exactly(2)).treatmentOfSpelling()
+        == .violated("run twice instead of once"))
+    #expect(evidence(201, 200).treatmentOfSpelling() == .violated("another result under the same key"))
+    #expect(
+      evidence(201, 200, executions: .exactly(1)).oneIntentOrRefused()
+        == .observed("taken as a key, with another response"))
+    #expect(
+      evidence(201, 200, executions: .exactly(1)).retried() == .observed("the same request, another response")
+    )
+    #expect(evidence(201, 422, executions: .exactly(1)).retried() == .violated("201, then 422"))
+    #expect(evidence(201, 201, executions: .exactly(2)).retried() == .violated("run twice instead of once"))
+  }
+
+  @Test func `a key that did not run is a used one, unless it was fresh`() {
+    let unrun = evidence(201, 201, executions: .exactly(0))
+    #expect(unrun.oneIntentOrRefused() == .violated("accepted, but not run"))
+    #expect(
+      unrun.oneIntentOrRefused(isFresh: false) == .observed("taken as a key that was used before"))
   }
 
   @Test func `an endless response is no refusal`() {
     var evidence = evidence(400, 400)
     evidence.exchanges[0].outcome = .endless("a body of more than 8 MiB")
     let undecided = Finding.undecided("delivery 1: a body of more than 8 MiB")
-    let accepted: (Finding) -> Finding = { $0 }
-    #expect(evidence.oneIntentOrRefused(accepted: accepted) == undecided)
+    #expect(evidence.oneIntentOrRefused() == undecided)
     #expect(evidence.refusedByClosing(0) == undecided)
     #expect(evidence.twoIntents() == undecided)
     evidence.exchanges[0].outcome = .none("the connection ended")
@@ -120,6 +169,21 @@ struct EvidenceTests {
     #expect(evidence.conflict() == .violated("waited for the first delivery's result"))
     evidence.expected = .semel
     #expect(evidence.conflict() == .met("waited for the first delivery's result"))
+  }
+
+  @Test func `a duplicate in flight that ran, or may have, did not wait`() {
+    var evidence = evidence(201, 201, executions: .exactly(2))
+    evidence.exchanges[0].ended = .seconds(2)
+    evidence.expected = .semel
+    #expect(evidence.conflict() == .violated("run twice instead of once"))
+    evidence.executions = .unknown
+    evidence.keysShareResults = true
+    guard case .undecided = evidence.conflict() else {
+      Issue.record("equal results of two keys show no wait")
+      return
+    }
+    evidence.expected = .ietf
+    #expect(evidence.conflict() == .violated("accepted (201)"))
   }
 
   @Test func `a first delivery that was overtaken is the duplicate`() {

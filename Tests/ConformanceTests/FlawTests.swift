@@ -18,8 +18,11 @@ struct FlawTests {
     return setup
   }
 
-  @Test func `a server without a flaw passes everything`() async throws {
-    let server = try PlantedServer()
+  @Test(arguments: [false, true])
+  func `a server without a flaw passes everything, even if all its results are alike`(
+    areResultsAlike: Bool
+  ) async throws {
+    let server = try PlantedServer(areResultsAlike: areResultsAlike)
     defer { server.close() }
     let setup = try setup(server)
     let report = try await ConformanceRun(setup, Plan(setup)).run()

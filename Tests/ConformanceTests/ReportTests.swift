@@ -153,6 +153,30 @@ struct ReportTests {
     #expect(keeping.configuration.contains("fingerprint: {body: none}"), "\(keeping.configuration)")
   }
 
+  @Test func `results that all keys share suggest neither one caller nor a fingerprint without the body`()
+    throws
+  {
+    let endpoint = try #require(Endpoint("http://127.0.0.1/"))
+    let setup = Setup(endpoint: endpoint, payloads: Payloads(Array("{}".utf8)))
+    let request = RawRequest(method: "POST", target: "/", lines: [])
+    let exchange = Exchange(request: request, outcome: .response(RawResponse(status: 204)))
+    var evidence = Evidence(exchanges: [exchange, exchange])
+    evidence.keysShareResults = true
+    func profile() throws -> Profile {
+      let examined = try #require(Catalogue.cases.first { $0.id == "2.7/reuse-status" })
+      let result = CaseResult(examined, Verdict(.warn, "accepted (204)"), evidence)
+      return Profile(Report(setup: setup, keyStyle: .quoted, results: [result]))
+    }
+    let unknown = try profile()
+    #expect(!unknown.configuration.contains("fingerprint"), "\(unknown.configuration)")
+    #expect(!unknown.configuration.contains("shared"), "\(unknown.configuration)")
+    #expect(!unknown.lines.contains("Semel behaves alike with"))
+    evidence.executions = .exactly(1)
+    let known = try profile()
+    #expect(known.configuration.contains("fingerprint: {body: none}"), "\(known.configuration)")
+    #expect(known.lines.contains("Semel behaves alike with"))
+  }
+
   @Test func `a field for the next proxy is no part of the caller`() throws {
     var setup = Setup(
       endpoint: try #require(Endpoint("http://127.0.0.1/")), payloads: Payloads(Array("{}".utf8)))

@@ -113,7 +113,7 @@ struct ConformanceCommand: AsyncParsableCommand {
   }
 
   private func setup() throws -> Setup {
-    guard let endpoint = Endpoint(url) else { throw ValidationError("\(url) is not an absolute URL of HTTP") }
+    guard let endpoint = Endpoint(url) else { throw ValidationError(Endpoint.fault(of: url)) }
     if let ca, let fault = InputFile.fault(of: ca) {
       throw ValidationError("--ca: \(ca) cannot be read: \(fault)")
     }

@@ -52,6 +52,7 @@ struct ConformanceRequests: ParsableArguments {
     setup.method = try Self.token(method, "--method")
     setup.keyHeader = try Self.token(keyHeader, "--key-header")
     setup.ttl = try ttl.map(Self.duration)
+    if let fault = setup.fieldFault { throw ValidationError(fault) }
     return setup
   }
 
@@ -116,7 +117,7 @@ struct ConformanceOracle: ParsableArguments {
 
   private static func endpoint(_ url: String) throws -> Endpoint {
     guard let endpoint = Endpoint(url) else {
-      throw ValidationError("\(url) is not an absolute URL of HTTP")
+      throw ValidationError(Endpoint.fault(of: url))
     }
     return endpoint
   }

@@ -8,7 +8,8 @@ extension Catalogue {
     .deliver(Delivery(.fresh("a"), .malformed)), .deliver(Delivery(.fresh("a"), .malformed)),
     .deliver(Delivery()))
   private static let failing = Script(
-    .deliver(Delivery(.fresh("a"), .failing)), .deliver(Delivery(.fresh("a"), .failing)))
+    .deliver(Delivery(.fresh("a"), .failing)), .deliver(Delivery(.fresh("a"), .failing)),
+    .deliver(Delivery(.fresh("b"), .failing)))
 
   static let enforcement: [Case] = firstRuns + retries + hangUps + concurrent + whileInFlight
 
@@ -40,12 +41,14 @@ extension Catalogue {
       guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
       let names = ["Content-Type", "Content-Language", "Content-Encoding", "Location", "ETag"]
       let lost = names.filter { first[$0] != second[$0] }
-      return lost.isEmpty ? .met() : .violated("changed or lost: \(lost.joined(separator: ", "))")
+      guard lost.isEmpty else { return .violated("changed or lost: \(lost.joined(separator: ", "))") }
+      return evidence.mayHaveRunAgain() ? evidence.alike : .met()
     },
     Section.enforcement.may("marker", "fields by which a replay can be recognised", retry) { evidence in
       guard let first = evidence[0], let second = evidence[1] else { return .undecided("no response") }
       let new = second.markers(comparedWith: first)
-      return .observed(new.isEmpty ? "none" : new.map(\.line).joined(separator: ", "))
+      guard new.isEmpty else { return .observed(new.map(\.line).joined(separator: ", ")) }
+      return evidence.mayHaveRunAgain() ? evidence.alike : .observed("none")
     },
     Section.enforcement.may(
       "application-4xx", "a result of 4xx of the application itself, and the key after it",
@@ -53,11 +56,7 @@ extension Catalogue {
     ) { $0.fateOfRefusal() },
     Section.enforcement.should(
       "application-error", "an error of the application is a result, too", needs: [.failingRequest], failing
-    ) { evidence in
-      guard let first = evidence[0] else { return .undecided(evidence.absence(0)) }
-      guard first.status >= 400 else { return .undecided("the failing request got \(first.status)") }
-      return evidence.sameResult(0, 1)
-    },
+    ) { $0.fateOfError() },
   ]
 
   private static let hangUps: [Case] = [
@@ -88,6 +87,7 @@ extension Catalogue {
         guard results.allSatisfy({ $0.hasSameResult(as: first) }) else {
           return .violated("different results")
         }
+        if results.count > 1, evidence.mayHaveRunAgain() { return evidence.alike }
         return .met("\(results.count) results, \(evidence.responses.count - results.count) refusals")
       }
     ]
@@ -127,11 +127,31 @@ extension Evidence {
     guard case .met = overlap else { return overlap }
     guard let first = self[0] else { return .undecided(absence(0)) }
     guard let second = self[1] else { return .undecided(absence(1)) }
-    if second.isSuccess && second.hasSameResult(as: first) {
+    guard first.isSuccess, second.isSuccess else { return refused(duplicate) }
+    let isReplay = isReplay(1)
+    if isReplay == false, case .violated(let times) = ran(1) { return .violated(times) }
+    if isReplay == true, second.hasSameResult(as: first) {
       let waited = "waited for the first delivery's result"
       return expected.allowsWaiting ? .met(waited) : .violated(waited)
     }
-    return refused(duplicate)
+    guard expected.allowsWaiting, isReplay != false else { return .violated("accepted (\(second.status))") }
+    return isReplay == nil ? alike : .observed("the same request, another response (\(second.status))")
+  }
+
+  /// The fate of an error of the application. Another key's error shows whether equal ones can be those of two runs.
+  fileprivate func fateOfError() -> Finding {
+    guard let first = self[0] else { return .undecided(absence(0)) }
+    guard first.status >= 400 else { return .undecided("the failing request got \(first.status)") }
+    guard let second = self[1] else { return .undecided(absence(1)) }
+    guard second.hasSameResult(as: first) else { return sameResult(0, 1) }
+    switch executions {
+    case .exactly(2): return .met("\(first.status)")
+    case .exactly(3...): return ran(2)
+    case .exactly, .atLeast, .unknown:
+      guard let other = self[2] else { return .undecided(absence(2)) }
+      guard other.hasSameResult(as: first) else { return .met("\(first.status)") }
+      return .undecided("another key has the same error: only an oracle that counts failed runs can tell")
+    }
   }
 
   /// The fate of a key whose first request the application has refused.

@@ -16,11 +16,11 @@ extension Catalogue {
       "after-expiry", "a key after its expiry", needs: [.ttl],
       Script(.deliver(Delivery()), .expiry, .deliver(Delivery()))
     ) { evidence in
-      guard let first = evidence[0] else { return .undecided(evidence.absence(0)) }
+      guard evidence[0] != nil else { return .undecided(evidence.absence(0)) }
       guard let later = evidence[1] else { return .undecided(evidence.absence(1)) }
       if !later.isSuccess { return .observed("refused with \(later.status)") }
-      if case .met = evidence.ran(1) { return .observed("replayed after its expiry") }
-      return .observed(first.hasSameResult(as: later) ? "replayed after its expiry" : "runs again")
+      guard let isReplay = evidence.isReplay(1) else { return evidence.alike }
+      return .observed(isReplay ? "replayed after its expiry" : "runs again")
     },
   ]
 
@@ -94,7 +94,7 @@ extension Catalogue {
                 "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "X-Request-Id: second-attempt", "User-Agent: semel-conformance/2",
               ])))
-      ) { $0.sameResult(0, 1) },
+      ) { $0.retried() },
       Section.fingerprint.should(
         "chunked", "the same body in chunks is the same request",
         Script(.deliver(Delivery()), .deliver(Delivery().with(\.framing, .chunked)))
@@ -102,7 +102,7 @@ extension Catalogue {
         if let status = evidence[1]?.status, [411, 501].contains(status) {
           return .observed("chunks are refused with \(status)")
         }
-        return evidence.sameResult(0, 1)
+        return evidence.retried()
       },
     ]
 

@@ -5,7 +5,7 @@ extension Catalogue {
         "quoted", "a key is a String of RFC 8941", Script(.deliver(Delivery(.values(["\"{a}\""]))))
       ) { $0.succeeded(0) },
       Section.syntax.may("bare", "a key without quotes", twice("{a}")) { evidence in
-        evidence.oneIntentOrRefused { _ in .observed("taken as a key") }.asObservation
+        evidence.oneIntentOrRefused().asObservation
       },
       Section.syntax.may(
         "quoted-is-bare", "a quoted and a bare key with the same characters",
@@ -14,7 +14,8 @@ extension Catalogue {
         guard let quoted = evidence[0], let bare = evidence[1], quoted.isSuccess, bare.isSuccess else {
           return .observed("only one of the two is taken")
         }
-        return .observed(quoted.hasSameResult(as: bare) ? "the same key" : "two keys")
+        guard let isReplay = evidence.isReplay(1) else { return evidence.alike }
+        return .observed(isReplay ? "the same key" : "two keys")
       },
     ] + validForms + malformedForms
 
@@ -27,7 +28,7 @@ extension Catalogue {
     ("length-1024", "a String of 1,024 characters", "\"{a}\(String(repeating: "x", count: 988))\""),
   ].map { name, title, value in
     Section.syntax.should(name, title + " is one key, or refused", twice(value)) { evidence in
-      evidence.oneIntentOrRefused { _ in .met("taken as a key") }
+      evidence.oneIntentOrRefused()
     }
   }
 
@@ -44,13 +45,13 @@ extension Catalogue {
       ("empty-value", "an empty field", ""),
     ].map { name, title, value in
       Section.syntax.should(name, title + " is refused, or at least not ignored", twice(value)) { evidence in
-        evidence.oneIntentOrRefused { $0 }
+        evidence.oneIntentOrRefused(taken: .observed("taken as a key"), isFresh: value.contains("{a"))
       }
     } + [
       Section.syntax.should(
         "repeated", "two key fields in one request are refused", twice("\"{a}\"", "\"{b}\"")
       ) {
-        $0.oneIntentOrRefused { _ in .violated("a request with two keys was accepted") }
+        $0.oneIntentOrRefused(taken: .violated("a request with two keys was accepted"))
       }
     ]
 }
@@ -85,18 +86,19 @@ extension Catalogue {
     ) { evidence in
       guard let first = evidence[0] else { return .undecided(evidence.absence(0)) }
       guard let other = evidence[1] else { return .undecided(evidence.absence(1)) }
-      if other.isSuccess && other.hasSameResult(as: first) {
-        return .violated("PUT got the response to the first delivery")
-      }
-      return .met("PUT: \(other.status)")
+      let met = Finding.met("PUT: \(other.status)")
+      guard other.isSuccess, other.hasSameResult(as: first) else { return met }
+      guard let isReplay = evidence.isReplay(1) else { return evidence.alike }
+      return isReplay ? .violated("PUT got the response to the first delivery") : met
     },
     Section.uniqueness.may(
       "trailing-slash", "the same key on the path with a slash behind it",
       Script(.deliver(Delivery()), .deliver(Delivery().with(\.target, .trailingSlash)))
     ) { evidence in
-      guard let first = evidence[0], let other = evidence[1] else { return .undecided("no response") }
+      guard evidence[0] != nil, let other = evidence[1] else { return .undecided("no response") }
       if !other.isSuccess { return .observed("refused with \(other.status)") }
-      return .observed(first.hasSameResult(as: other) ? "one key" : "two keys")
+      guard let isReplay = evidence.isReplay(1) else { return evidence.alike }
+      return .observed(isReplay ? "one key" : "two keys")
     },
   ]
 }

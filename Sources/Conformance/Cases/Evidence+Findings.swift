@@ -18,7 +18,7 @@ extension Evidence {
     }
   }
 
-  private static func times(_ count: Int, instead expected: Int? = nil) -> String {
+  static func times(_ count: Int, instead expected: Int? = nil) -> String {
     let words = ["not run", "run once", "run twice"]
     let text = count < words.count ? words[count] : "run \(count) times"
     guard let expected else { return text }
@@ -53,7 +53,7 @@ extension Evidence {
     guard let response = self[number] else { return .undecided(absence(number)) }
     if response.isRefusal { return .met("\(response.status)") }
     if response.isServerError { return .violated("failed with \(response.status)") }
-    let isOld = number > 0 && self[0]?.hasSameResult(as: response) == true
+    let isOld = number > 0 && self[0]?.hasSameResult(as: response) == true && isReplay(number) == true
     return .violated(
       isOld
         ? "the response to the first delivery was given (\(response.status))"
@@ -78,16 +78,36 @@ extension Evidence {
   }
 
   /// Checks that two deliveries got the same result: status, and body byte for byte.
-  func sameResult(_ first: Int, _ second: Int) -> Finding {
+  ///
+  /// - Parameter runs: The number of the script's executions if the second one did not run.
+  func sameResult(_ first: Int, _ second: Int, runs: Int = 1) -> Finding {
     guard let old = self[first] else { return .undecided(absence(first)) }
     guard let new = self[second] else { return .undecided(absence(second)) }
     if old.status != new.status { return .violated("\(old.status), then \(new.status)") }
-    return old.body == new.body ? .met("\(new.status)") : .violated("\(new.status) with another body")
+    if old.body != new.body { return .violated("\(new.status) with another body") }
+    return mayHaveRunAgain(runs: runs) ? alike : .met("\(new.status)")
+  }
+
+  /// Checks that the second delivery was treated as a retry of the first one. Another response to it is a behaviour to
+  /// report if it is known that it did not run.
+  ///
+  /// - Parameter runs: The number of the script's executions if the second one did not run.
+  func retried(runs: Int = 1) -> Finding {
+    let same = sameResult(0, 1, runs: runs)
+    guard self[1]?.isSuccess == true, executions != .unknown else { return same }
+    let isReplay = isReplay(1, runs: runs)
+    if isReplay == true, case .violated = same { return .observed("the same request, another response") }
+    if isReplay == false, case .violated(let times) = ran(runs) { return .violated(times) }
+    return same
   }
 
   /// Checks that two equal deliveries with this form of a key were treated as one intent, or refused: an endpoint may
   /// enforce a format of its own.
-  func oneIntentOrRefused(accepted: (Finding) -> Finding) -> Finding {
+  ///
+  /// - Parameters:
+  ///   - taken: The finding on an endpoint that takes the form as a key.
+  ///   - isFresh: Whether no request of this run or of an earlier one can have had the key.
+  func oneIntentOrRefused(taken: Finding = .met("taken as a key"), isFresh: Bool = true) -> Finding {
     for number in exchanges.indices {
       if let response = self[number], response.isServerError {
         return .violated("failed with \(response.status)")
@@ -101,11 +121,21 @@ extension Evidence {
     guard accepting.count == exchanges.count else {
       return .violated("one of two equal deliveries was refused")
     }
-    if executions != .unknown, case .violated(let times) = ran(1) {
-      return .violated("the key was ignored: \(times)")
+    if executions == .exactly(0) {
+      return isFresh ? .violated("accepted, but not run") : .observed("taken as a key that was used before")
     }
-    if case .violated = sameResult(0, 1) { return .violated("the key was ignored: two different results") }
-    return accepted(.observed("taken as a key"))
+    if case .violated(let times) = ran(1) { return .violated("the key was ignored: \(times)") }
+    let same = sameResult(0, 1)
+    if case .violated = same {
+      guard case .met = ran(1) else { return .violated("the key was ignored: two different results") }
+    }
+    // An acceptance that is a violation needs no proof of a replay.
+    if case .violated = taken { return taken }
+    switch same {
+    case .violated: return .observed("taken as a key, with another response")
+    case .undecided: return same
+    case .met, .observed: return taken
+    }
   }
 
   /// Checks that two keys were treated as two; an endpoint may refuse the form of the first one.
@@ -130,7 +160,8 @@ extension Evidence {
     if second.isServerError { return .violated("failed with \(second.status)") }
     if second.isRefusal { return .observed("distinguished: refused with \(second.status)") }
     if case .violated(let times) = ran(1) { return .violated(times) }
-    if first.hasSameResult(as: second) { return .observed("the same payload") }
+    if first.hasSameResult(as: second) { return mayHaveRunAgain() ? alike : .observed("the same payload") }
+    if case .met = ran(1) { return .observed("the same payload, another response") }
     return .violated("another result under the same key")
   }
 }

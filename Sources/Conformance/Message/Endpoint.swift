@@ -26,6 +26,20 @@ public struct Endpoint: Hashable, Sendable {
     target = path.hasPrefix("/") ? String(path) : "/" + path
   }
 
+  /// The reason for which a text is no such URL, without the credentials in it.
+  public static func fault(of url: String) -> String {
+    let fault = "is not an absolute URL of HTTP"
+    guard let at = url.lastIndex(of: "@") else { return "\(url) \(fault)" }
+    let scheme = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+    // A password may hold whatever else has a meaning in a URL: all before the last sign is taken for it.
+    let start = scheme <= at ? scheme : url.startIndex
+    let shown = "\(url[..<start])\(Redaction.mark)\(url[at...])"
+    guard Endpoint("\(url[..<start])\(url[url.index(after: at)...])") != nil else {
+      return "\(shown) \(fault)"
+    }
+    return "\(shown) has credentials, which belong in --header 'Authorization: Basic …'"
+  }
+
   private static func hostAndPort(_ authority: Substring) -> (host: String, port: Int?)? {
     guard !authority.contains("@") else { return nil }
     var host = authority

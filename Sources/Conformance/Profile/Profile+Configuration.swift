@@ -46,9 +46,12 @@ extension Profile {
     ].compactMap(\.self)
   }
 
-  /// The fields by which the check knows callers; without one all are one caller.
+  /// The fields by which the check knows callers; without one all are one caller. Where nothing is known of keys, one
+  /// caller must not get the responses to another one, and the field is to be named by the reader.
   private var caller: String {
-    callerField.map { "{parts: [\("header:\($0)".jsonString)]}" } ?? "{shared: true}"
+    if let callerField { return "{parts: [\("header:\(callerField)".jsonString)]}" }
+    guard showsNoKeys else { return "{shared: true}" }
+    return "{parts: [\"header:Authorization\"]} # name the field by which the API knows its callers"
   }
 
   private var callerField: String? {
@@ -66,16 +69,17 @@ extension Profile {
   }
 
   private var duplicates: String? {
-    if let second = response("2.6/in-flight-conflict", 1) { return second.isSuccess ? "wait" : "reject" }
-    return nil
+    switch duplicateTreatment {
+    case .waits?: "wait"
+    case .refused?: "reject"
+    case .runs?, .accepted?, nil: nil
+    }
   }
 
   private var fingerprint: String? {
-    guard let first = response("2.7/reuse-status", 0), let second = response("2.7/reuse-status", 1) else {
-      return nil
-    }
+    guard let seen = evidence("2.7/reuse-status"), seen[0] != nil, let second = seen[1] else { return nil }
     // A payload that ran under the same key was distinguished, although it was not refused.
-    if second.isSuccess { return second.hasSameResult(as: first) && !ignoresKeys ? "none" : nil }
+    if second.isSuccess { return seen.isReplay(1) == true && !ignoresKeys ? "none" : nil }
     return reason("2.4/white-space")?.hasPrefix("distinguished") == true ? "raw" : nil
   }
 

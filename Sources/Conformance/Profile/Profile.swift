@@ -24,7 +24,8 @@ struct Profile {
       "  " + $0.name + String(repeating: " ", count: width - $0.name.count) + $0.value
     }
     let title =
-      ignoresKeys ? "Semel in front of the API makes keys count there, with" : "Semel behaves alike with"
+      ignoresKeys || showsNoKeys
+      ? "Semel in front of the API makes keys count there, with" : "Semel behaves alike with"
     return ["The API's behaviour"] + rows + ["", title]
       + configuration.split(separator: "\n").map { "  " + $0 }
   }
@@ -38,18 +39,51 @@ struct Profile {
     return evidence.executions == .exactly(count) || evidence.executions == .atLeast(count)
   }
 
+  /// Whether nothing shows that keys count at all: two of them got the same result, and the executions are not known.
+  var showsNoKeys: Bool {
+    let evidence = report.results.compactMap(\.evidence)
+    return evidence.contains(where: \.keysShareResults) && evidence.allSatisfy { $0.executions == .unknown }
+  }
+
   private var keys: String? {
     guard !ignoresKeys else { return "ignored: each delivery with the same key runs" }
+    guard !showsNoKeys else { return "taken or ignored: only an oracle of executions can tell" }
     var texts = [report.keyStyle == .quoted ? "quoted" : "bare only"]
     if let both = reason("2.1/quoted-is-bare") { texts.append("quoted and bare: \(both)") }
     return texts.joined(separator: "; ")
   }
 
-  private var concurrency: String? {
-    if let second = report.evidence("2.6/in-flight-conflict")?[1] {
-      return second.isSuccess ? "waits for the first delivery's result" : "refused with \(second.status)"
+  /// The treatment of a duplicate that comes while the first delivery is in flight.
+  enum DuplicateTreatment: Equatable {
+    case runs
+    case waits
+    case refused(Int)
+    /// Accepted, although it is not known to be a replay.
+    case accepted(Int)
+  }
+
+  var duplicateTreatment: DuplicateTreatment? {
+    // Both cases have the same script. The executions count before any response.
+    let scripts = ["2.6/in-flight-runs-once", "2.6/in-flight-conflict"].compactMap(report.evidence)
+    if scripts.contains(where: \.ranAgain) { return .runs }
+    guard let seen = report.evidence("2.6/in-flight-conflict"),
+      verdict("2.6/in-flight-conflict")?.kind != .inconclusive, let response = seen[seen.duplicate]
+    else { return nil }
+    if !response.isSuccess { return .refused(response.status) }
+    guard seen.isReplay(1) == true, seen[0]?.hasSameResult(as: response) == true else {
+      return .accepted(response.status)
     }
-    return reason("2.6/concurrent-results")
+    return .waits
+  }
+
+  private var concurrency: String? {
+    switch duplicateTreatment {
+    case .runs?: "runs a second time"
+    case .waits?: "waits for the first delivery's result"
+    case .refused(let status)?: "refused with \(status)"
+    case .accepted(let status)?: "accepted (\(status))"
+    case nil: reason("2.6/concurrent-results")
+    }
   }
 
   private var scope: String? {
@@ -71,6 +105,8 @@ struct Profile {
     return verdict.reason
   }
 
+  func evidence(_ id: String) -> Evidence? { report.evidence(id) }
+
   func response(_ id: String, _ number: Int) -> RawResponse? { report.evidence(id)?[number] }
 
   private func statusText(_ id: String, _ number: Int) -> String? {
@@ -78,4 +114,14 @@ struct Profile {
   }
 
   var setup: Setup { report.setup }
+}
+
+extension Evidence {
+  /// Whether the script's requests have run more than once.
+  fileprivate var ranAgain: Bool {
+    switch executions {
+    case .exactly(2...), .atLeast(2...): true
+    case .exactly, .atLeast, .unknown: false
+    }
+  }
 }

@@ -44,6 +44,8 @@ public struct ConformanceRun: Sendable {
     if isAccepted {
       for script in plan.scripts.dropFirst() { evidence[script] = try await runner.run(script) }
     }
+    let likeness = ResultLikeness(evidence, setup.oracle)
+    evidence = evidence.mapValues(likeness.weighed)
     let style = runner.composer.style
     return Report(setup: setup, keyStyle: style, isAccepted: isAccepted, results: results(evidence))
   }

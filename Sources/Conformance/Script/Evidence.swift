@@ -41,6 +41,8 @@ public struct Evidence: Equatable, Sendable {
   /// One for each delivery of the script, in its order.
   public var exchanges: [Exchange]
   public var executions: Executions
+  /// Whether two keys got the same result in this run, so that equal results do not show a replay.
+  public var keysShareResults = false
   /// The reason for which the oracle gave no reading.
   public var oracleFault: String?
   /// The document to which the last refusal led, and its URL.

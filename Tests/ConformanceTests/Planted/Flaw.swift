@@ -13,6 +13,7 @@ enum Flaw: String, CaseIterable {
   case quotesFirstRequestOnMismatch
   case refusesQuotedKeys
   case ignoresMalformedKeys
+  case takesEmptyKeys
   case takesTwoKeys
   case runsWithoutKey
   case runsBeforeItRefuses
@@ -22,6 +23,7 @@ enum Flaw: String, CaseIterable {
   case replaysWithoutCredentials
   case examinesKeysFirst
   case changesReplays
+  case replaysWithOtherStatus
   case losesFields
   case fingerprintsHeaders
   case replaysForOtherMethods
@@ -51,6 +53,7 @@ enum Flaw: String, CaseIterable {
     case .quotesFirstRequestOnMismatch: ("5/mismatch-reveals-nothing", .fail)
     case .refusesQuotedKeys: ("2.1/quoted", .fail)
     case .ignoresMalformedKeys: ("2.1/unterminated", .warn)
+    case .takesEmptyKeys: ("2.1/empty-value", .info)
     case .takesTwoKeys: ("2.1/repeated", .warn)
     case .runsWithoutKey: ("2.7/missing-400", .warn)
     case .runsBeforeItRefuses: ("2.7/missing-not-run", .fail)
@@ -60,6 +63,7 @@ enum Flaw: String, CaseIterable {
     case .replaysWithoutCredentials: ("5/no-replay-without-credentials", .fail)
     case .examinesKeysFirst: ("2.7/unauthenticated-first", .warn)
     case .changesReplays: ("2.6/retry-same-result", .warn)
+    case .replaysWithOtherStatus: ("2.6/retry-same-result", .warn)
     case .losesFields: ("2.6/retry-same-fields", .warn)
     case .fingerprintsHeaders: ("2.4/changing-headers", .warn)
     case .replaysForOtherMethods: ("2.2/other-method", .warn)

@@ -29,6 +29,7 @@ final class PlantedServer: Sendable {
   private let statusInFlight: Int
   private let runTime: Duration
   private let oracleLag: Duration
+  private let areResultsAlike: Bool
   private let state = Mutex(State())
   private let server = Mutex<RawServer?>(nil)
 
@@ -41,13 +42,16 @@ final class PlantedServer: Sendable {
   ///   - statusInFlight: The status of a duplicate in flight.
   ///   - runTime: The duration of each run, at whose end it is executed.
   ///   - oracleLag: The time after which an execution is counted.
+  ///   - areResultsAlike: Whether the results of all runs have the same bytes.
   init(
-    _ flaw: Flaw? = nil, statusInFlight: Int = 409, runTime: Duration = .zero, oracleLag: Duration = .zero
+    _ flaw: Flaw? = nil, statusInFlight: Int = 409, runTime: Duration = .zero, oracleLag: Duration = .zero,
+    areResultsAlike: Bool = false
   ) throws {
     self.flaw = flaw
     self.statusInFlight = statusInFlight
     self.runTime = runTime
     self.oracleLag = oracleLag
+    self.areResultsAlike = areResultsAlike
     let raw = try RawServer { [weak self] connection in
       var number = 0
       while let self {
@@ -170,6 +174,7 @@ final class PlantedServer: Sendable {
   private func replay(_ response: PlantedResponse) -> PlantedResponse {
     var replay = response
     replay.fields = flaw == .losesFields ? "" : replay.fields + "Idempotent-Replayed: true\r\n"
+    if flaw == .replaysWithOtherStatus, replay.status == 201 { replay.status = 200 }
     if flaw == .changesReplays { replay.body = replay.body.dropLast() + ",\"replayed\":true}" }
     return replay
   }
@@ -182,6 +187,7 @@ final class PlantedServer: Sendable {
     }
     if request.body.contains("fail") { return PlantedResponse(500, "{\"error\":\"no\"}") }
     if request.body.hasSuffix(":") { return PlantedResponse(400, "{\"error\":\"no JSON\"}") }
+    if areResultsAlike { return PlantedResponse(201, "{\"state\":\"accepted\"}") }
     return PlantedResponse(201, "{\"id\":\"order-\(number)\"}", "Location: /orders/\(number)\r\n")
   }
 
@@ -223,6 +229,10 @@ enum PlantedKey {
   init(_ values: [String], _ flaw: Flaw?) {
     guard let value = values.first else {
       self = .none
+      return
+    }
+    if flaw == .takesEmptyKeys, value.isEmpty || value == "\"\"" {
+      self = .key("")
       return
     }
     let content = value.prefix { $0 != ";" }.dropFirst().dropLast()

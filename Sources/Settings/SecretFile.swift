@@ -25,6 +25,9 @@ public enum SecretFile {
   ///
   /// - Parameter remedy: Advice that ends the text of a refusal.
   static func named(_ path: String, remedy: String? = nil) throws(Refusal) -> Secret {
+    guard !path.isEmpty else {
+      throw Refusal("must not be empty: write the path of a file that holds a secret")
+    }
     do throws(Fault) {
       return try read(path)
     } catch {

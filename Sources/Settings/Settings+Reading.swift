@@ -113,6 +113,23 @@ extension Settings {
     return members.map(\.name)
   }
 
+  /// Warns of upstreams that are listeners of this Semel.
+  private func warnOfOwnListeners(_ document: Section) {
+    let operators = admin.map { ListenSettings.tcp(host: $0.host, port: $0.port) }
+    for (name, upstream) in upstreams.sorted(by: { $0.key < $1.key }) {
+      let address = upstream.address
+      if listen.contains(where: { $0.takes(address) }) {
+        document["upstreams"]?.warn(
+          "\(name) is a listener of this Semel, \(address): its requests would come back to it for ever")
+      }
+      if operators?.takes(address) == true {
+        document["upstreams"]?.warn(
+          "\(name) is the admin listener of this Semel, \(address): clients would read and change records, as operators "
+            + "alone may; write the backend's address")
+      }
+    }
+  }
+
   private func warn(_ document: Section) {
     let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToResponse)).max() ?? 0
     if shutdownGrace < longest {
@@ -123,12 +140,7 @@ extension Settings {
         "\(grace) is shorter than the longest response_timeout, \(response): a stop may leave requests unknown"
       )
     }
-    for (name, upstream) in upstreams.sorted(by: { $0.key < $1.key })
-    where listen.contains(where: { $0.takes(upstream.address) }) {
-      document["upstreams"]?.warn(
-        "\(name) is a listener of this Semel, \(upstream.address): its requests would come back to it for ever"
-      )
-    }
+    warnOfOwnListeners(document)
     if !routes.contains(where: { $0.isEnforced || $0.shadow }) {
       (document["routes"] ?? document["upstreams"])?.warn(
         "no route protects anything: every request is passed through, and a retry runs again")

@@ -55,24 +55,16 @@ public struct Settings: Sendable, Hashable {
 
   /// Reads the text of a file, and reports all errors together.
   ///
-  /// - Parameter file: The file's name for messages.
+  /// - Parameters:
+  ///   - file: The file's name for messages.
+  ///   - isOffline: Whether the settings are for a command that makes no connection by them. What only connections need,
+  ///     such as a password in `store.url`, may then lack its variable.
   public static func load(
-    text: String, file: String, environment: [String: String]
+    text: String, file: String, environment: [String: String], isOffline: Bool = false
   ) -> Result<Settings, SettingsErrors> {
-    let document: Document
-    do throws(Document.SyntaxError) {
-      document = try Document(composing: text)
-    } catch {
-      let reader = Reader(file: file, environment: environment)
-      reader.refuse("", at: error.position, error.message)
-      return .failure(SettingsErrors(issues: reader.errors))
-    }
-    let reader = Reader(file: file, environment: environment, names: document.names)
     var settings = Settings()
-    if let root = document.root {
-      Value(reader: reader, node: root, path: "").section { settings.read($0) }
-    } else {
-      reader.refuse("", at: .start, "the file is empty: write at least upstreams and routes")
+    let reader = Reader.read(text, file: file, environment: environment, isOffline: isOffline) { root in
+      root.section { settings.read($0) }
     }
     guard reader.errors.isEmpty else { return .failure(SettingsErrors(issues: reader.errors)) }
     settings.warnings = reader.warnings

@@ -42,6 +42,22 @@ public struct StoreSettings: Hashable, Sendable {
 }
 
 extension StoreSettings {
+  /// Reads the section `store` of a file alone, for a command that needs nothing else: what is wrong in the other ones,
+  /// such as a variable that its environment lacks, does not concern it.
+  public static func load(
+    text: String, file: String, environment: [String: String]
+  ) -> Result<StoreSettings, SettingsErrors> {
+    var store = StoreSettings()
+    let reader = Reader.read(text, file: file, environment: environment) { root in
+      let section = root.members("a mapping of members")?.first { $0.name == "store" }?.value
+      section?.section { store.read($0) }
+    }
+    guard reader.errors.isEmpty else { return .failure(SettingsErrors(issues: reader.errors)) }
+    return .success(store)
+  }
+}
+
+extension StoreSettings {
   private enum Kind: String, CaseIterable { case embedded, redis }
 
   mutating func read(_ section: Section) {

@@ -124,7 +124,8 @@ extension TLSFiles {
   private static func readable(_ path: String, _ file: TLSFault.File) throws(TLSFault) {
     guard FileStatus(readable: path) != nil else {
       let reason = SystemFile.fault(of: path)
-      throw TLSFault(file: file, message: "cannot be read\(reason); give the path of a PEM file")
+      let fault = reason.isEmpty ? "does not exist" : "cannot be read\(reason)"
+      throw TLSFault(file: file, message: "names \(path), which \(fault); give the path of a PEM file")
     }
   }
 }

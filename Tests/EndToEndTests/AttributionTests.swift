@@ -259,7 +259,7 @@ struct AttributionTests {
       let mistyped = try await rig.key(["list", "--route", "order"])
       let advice = "names the route order; there are some of orders"
       #expect(mistyped.errors.contains(advice), "\(mistyped.errors)")
-      let cut = try await rig.key(["find", "--key-digest", "60a9"], ends: .code(1))
+      let cut = try await rig.key(["find", "--key-digest", "60a9"], ends: .code(2))
       #expect(cut.errors.contains("eight hexadecimal digits"), "\(cut.errors)")
       let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "0s", "--yes"]
       #expect(try await rig.key(bulk).output.contains("1 resolved"))

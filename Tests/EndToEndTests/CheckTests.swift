@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -87,10 +88,41 @@ struct CheckTests {
     }
   }
 
+  @Test(arguments: [["check"], ["run"], ["explain"], ["store", "stats"], ["store", "backup"]])
+  func `a named pipe that nobody writes to is refused`(command: [String]) async throws {
+    let directory = TemporaryDirectory()
+    let path = directory.file("semel.yaml")
+    #expect(mkfifo(path, 0o600) == 0)
+    let more =
+      ["explain": ["POST", "/v1/orders"], "backup": [directory.file("copy")]][command.last ?? ""] ?? []
+    let process = try ManagedProcess([SemelProcess.binary] + command + [path] + more)
+    #expect(try await process.exit() == .code(78))
+    let text = "\(path): is a named pipe; give the path of a file, or pipe it into /dev/stdin\n"
+    #expect(process.errors == text, "\(process.errors)")
+    withExtendedLifetime(directory) {}
+  }
+
   @Test func `a collector's URL with the path that is added is refused`() async throws {
     let (exit, lines) = try await check("lease: 30s", top: "tracing: {otlp: 'http://127.0.0.1:1/v1/traces'}")
     #expect(exit == .code(78))
     #expect(lines.map { $0.contains("4:17: tracing.otlp: must end before /v1/traces") } == [true], "\(lines)")
+  }
+
+  @Test func `what would run again, or be another client's, is warned of`() async throws {
+    let (exit, lines) = try await check(
+      "key: {from: ['header:Date']}\nmax_response_body: 0B\noutcomes: {unknown: [2xx]}",
+      top: "admin: {address: '127.0.0.1:9000'}")
+    #expect(exit == .code(0))
+    let clauses = lines.map { line in String(line.prefix { $0 != "," }) }
+    #expect(
+      clauses == [
+        "warning: FILE:2:12: upstreams: orders is the admin listener of this Semel",
+        "warning: FILE:9:10: routes[0].key: takes keys from header:date",
+        "warning: FILE:10:24: routes[0].max_response_body: keeps no response that has a body: the next delivery of a "
+          + "request that has succeeded gets 409 response_not_kept in its place; write the size that responses have",
+        "warning: FILE:11:15: routes[0].outcomes: counts success under unknown (200 and others): the next delivery of a "
+          + "request that has succeeded gets 409 outcome_unknown in place of its response; take 2xx out of unknown",
+      ], "\(lines)")
   }
 
   @Test func `retries without attempts and success that runs again are warned of`() async throws {

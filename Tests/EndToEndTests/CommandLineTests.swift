@@ -49,7 +49,12 @@ struct CommandLineTests {
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
     ["key", "resolve", "--not-applied", "--attempt", "0", "--id", "a"],
     ["key", "resolve", "--not-applied", "--attempt", "1", "--older-than", "1h", "--route", "a"],
-    ["key", "show", "--id", ""], ["key", "forget", "--id", ""],
+    ["key", "show", "--id", ""], ["key", "forget", "--id", ""], ["key", "show", "--id", "a"],
+    ["key", "show", "--route", "a", "--key", ""], ["key", "find", "--key", ""],
+    ["key", "find", "--key", "a", "--key-digest", "0a1b2c3d"], ["key", "find", "--key-digest", "0a1b2c3g"],
+    ["key", "find", "--caller-digest", ""], ["key", "list", "--token-file", ""], ["tail", "--admin", ""],
+    ["key", "put", "--applied", "--status", "99", "--route", "a", "--key", "b"],
+    ["key", "put", "--applied", "--status", "201", "--id", "a"],
     ["key", "resolve", "--not-applied", "--id", ""],
     ["key", "put", "--applied", "--status", "201", "--route", "a", "--key", "b", "-H", "X: 1", "-H", "x: 2"],
     ["explain", "a", "POST", "/b", "--address", "garbage"], ["explain", "a", "POST", "/b", "--address", ""],
@@ -89,6 +94,27 @@ struct CommandLineTests {
     ])
     #expect(try await process.exit() == .code(exit), "\(process.output)\(process.errors)")
     #expect(process.errors.contains("the output cannot be written: No space left on device") == (exit == 1))
+  }
+
+  @Test(arguments: [["--version"], ["help", "check"], ["help", "conformance"], ["key", "put", "--help"]])
+  func `help that cannot be written is a failure`(arguments: [String]) async throws {
+    let process = try ManagedProcess(
+      ["bash", "-c", "exec \"$0\" \"$@\" >/dev/full", SemelProcess.binary] + arguments)
+    #expect(try await process.exit() == .code(1), "\(process.errors)")
+    #expect(process.errors.contains("semel: the output cannot be written"), "\(process.errors)")
+  }
+
+  /// A reader that leaves while a text is written whose first part it has not taken yet.
+  @Test func `a reader that leaves is no failure`() async throws {
+    let script = "trap '' PIPE; \"$0\" help conformance | true; exit ${PIPESTATUS[0]}"
+    let process = try ManagedProcess(["bash", "-c", script, SemelProcess.binary])
+    #expect(try await process.exit() == .code(0), "\(process.errors)")
+  }
+
+  @Test func `help lists no option that is always refused`() async throws {
+    let put = try await semel("help", "key", "put").output
+    #expect(put.contains("--route <route>") && !put.contains("--id <id>"), "\(put)")
+    #expect(try await semel("help", "key", "show").output.contains("--id <id>"))
   }
 
   @Test(arguments: [1, 2])

@@ -177,6 +177,7 @@ struct ExplainTests {
       "401 caller_unknown"
     ),
     (["post", "/v1/orders/7", "-H", "Idempotency-Key: a"], "400 bad_request"),
+    (["CONNECT", "orders.example:443"], "501 not_implemented"),
   ]
 
   @Test(arguments: ExplainTests.refusals)
@@ -236,6 +237,41 @@ struct ExplainTests {
       ["POST", "/v1/orders/7", "-d", "@" + directory.file("b")] + Self.alice + Self.json)
     #expect(output.contains("header:idempotency-key: none"), "\(output)")
     #expect(output.contains("json:/id: from-the-body"), "\(output)")
+  }
+
+  @Test func `a variable may be missing that only connections need`() async throws {
+    func route(_ path: String) -> String {
+      let header = "Authorization: 'Bearer ${SEMEL_TEST_MISSING}'"
+      return Self.route(
+        "match: {path: '\(path)'}, on_unknown: reconcile, reconcile: {path: '/o/{request_id}', headers: {\(header)}}"
+      )
+    }
+    let request = ["POST", "/v1/orders"] + Self.keyed
+    #expect(try await explain(request, route("/v1/orders")).contains("\nrecord       "))
+    _ = try await explain(request, route("/${SEMEL_TEST_MISSING}"), ends: .code(78))
+  }
+
+  @Test func `a request without a host has the record that a command without one names`() async throws {
+    try await Rig.run { rig in
+      struct Shown: Decodable { let id: String }
+      let directory = TemporaryDirectory()
+      let file = directory.file("semel.yaml")
+      try rig.writeConfiguration(to: file)
+      let fields = ["-H", "Authorization: Bearer alice", "-H", "Idempotency-Key: k"]
+      let page = try await rig.command(["explain", file, "POST", "/v1/orders"] + fields).output
+      #expect(
+        page.contains("request      POST /v1/orders, host none\n             (one to an address; "), "\(page)"
+      )
+      let selection = Rig.selection("k").filter { !["--host", "orders.example"].contains($0) }
+      let shown = try await rig.key(["show"] + selection).output
+      let id = try JSONDecoder().decode(Shown.self, from: Data(shown.utf8)).id
+      #expect(page.contains("\nrecord       \(id)\n"), "\(page)\(shown)")
+      let named = try await rig.command(
+        ["explain", file, "POST", "/v1/orders", "-H", "Host: orders.example"] + fields
+      ).output
+      #expect(named.contains(", host orders.example\nroutes ") && !named.contains(id), "\(named)")
+      withExtendedLifetime(directory) {}
+    }
   }
 
   @Test func `a bad configuration ends with 78`() async throws {

@@ -132,8 +132,12 @@ struct OperatorMessageTests {
       let found = try await rig.key(
         ["find", "--route", "orders", "--key", "a", "--key", "b"], ends: .code(1))
       #expect(found.errors.contains(one), "\(found.errors)")
-      let empty = try await rig.key(["show"] + Rig.selection(""), ends: .code(1))
-      #expect(empty.errors == "semel: key is empty: give the one that the client sends\n")
+      let empty = "key is empty: give the one that the client sends"
+      let command = try await rig.key(["show"] + Rig.selection(""), ends: .code(2))
+      #expect(command.errors.hasPrefix("Error: --\(empty)\n"), "\(command.errors)")
+      let record = #"{"route":"orders","key":"","caller":{"header:Authorization":"Bearer a"}"#
+      let described = record + #","path":"/v1/orders","method":"POST"}"#
+      #expect(try await refusal(rig, "find", described) == empty)
     }
   }
 }

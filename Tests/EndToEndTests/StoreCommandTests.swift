@@ -27,6 +27,21 @@ struct StoreCommandTests {
     }
   }
 
+  @Test func `what is wrong outside of the store does not keep from counting or copying it`() async throws {
+    try await Rig.run { rig in
+      let directory = TemporaryDirectory()
+      let file = directory.file("semel.yaml")
+      expectExecuted(try await rig.order("k"))
+      try (rig.text(of: rig.configuration) + "tracing: {otlp: '${SEMEL_TEST_MISSING}'}\n").write(
+        toFile: file, atomically: true, encoding: .utf8)
+      #expect(try await statistics(rig, file)["completed"] == 1)
+      _ = try await rig.command(["store", "backup", file, directory.file("copy.db")])
+      let checked = try await rig.command(["check", file], ends: .code(78))
+      #expect(checked.errors.contains("the environment has no SEMEL_TEST_MISSING"), "\(checked.errors)")
+      withExtendedLifetime(directory) {}
+    }
+  }
+
   @Test func `a copy made under load is whole, and a process runs on it`() async throws {
     try await Rig.run { rig in
       let directory = TemporaryDirectory()

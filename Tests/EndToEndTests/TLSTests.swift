@@ -299,7 +299,7 @@ struct TLSTests {
     #expect(
       try await check(server.certificate, server.certificate, certificates.authority)
         == "FILE:5:12: listen[0].tls.key: holds no private key in PEM, or one with a passphrase\n")
-    let missing = "cannot be read; give the path of a PEM file"
+    let missing = "names /nowhere, which does not exist; give the path of a PEM file"
     #expect(
       try await check("/nowhere", "/nowhere", "/nowhere")
         == """
@@ -310,6 +310,6 @@ struct TLSTests {
         """)
     #expect(
       try await check(server.certificate, server.key, "/nowhere")
-        == "FILE:6:18: listen[0].tls.client_ca: cannot be read; give the path of a PEM file\n")
+        == "FILE:6:18: listen[0].tls.client_ca: \(missing)\n")
   }
 }

@@ -90,7 +90,8 @@ struct UsageTests {
     try "upstreams: {b: {url: 'http://h'}}".write(toFile: good, atomically: true, encoding: .utf8)
     let folder = directory.file("")
     func resolve(_ body: String) -> [String] {
-      ["key", "resolve", "--id", "a", "--applied", "--status", "201", "--body", body]
+      let id = String(repeating: "A", count: 43)
+      return ["key", "resolve", "--id", id, "--applied", "--status", "201", "--body", body]
     }
     let put = ["key", "put", "--route", "a", "--key", "b", "--applied", "--status", "201", "-d", "@/nowhere"]
     let missing = "/nowhere cannot be read: No such file or directory"

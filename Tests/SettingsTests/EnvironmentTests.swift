@@ -50,6 +50,44 @@ struct EnvironmentTests {
     #expect(issues(text, environment: environment) == ["2:15: store.path: \(message)"])
   }
 
+  @Test func `a command without connections does without what only these need`() throws {
+    func load(_ text: String, isOffline: Bool) -> Result<Settings, SettingsErrors> {
+      Settings.load(text: text, file: "f", environment: [:], isOffline: isOffline)
+    }
+    let route = "name: r, caller: {parts: [address]}, on_unknown: reconcile"
+    let query = "reconcile: {path: \"/o/{request_id}\", headers: {Authorization: \"Bearer ${TOKEN}\"}}"
+    let text =
+      upstream + "store: {kind: redis, url: \"redis://u:${PASSWORD}@h\"}\nroutes: [{\(route), \(query)}]\n"
+    #expect(issues(text).count == 2)
+    let settings = try load(text, isOffline: true).get()
+    #expect(settings.routes.first?.reconcile?.path == "/o/{request_id}")
+    // A name that is not fit for the member, and members on which a request's record depends.
+    for (good, bad, path) in [
+      ("redis://u:${PASSWORD}@h", "${URL}", "store.url"),
+      ("name: r,", "name: \"${NAME}\",", "routes[0].name"),
+      ("[address]", "[\"${PART}\"]", "routes[0].caller.parts[0]"),
+    ] {
+      guard case .failure(let errors) = load(text.replacing(good, with: bad), isOffline: true) else {
+        Issue.record("\(path) was read")
+        continue
+      }
+      #expect(errors.issues.map(\.path) == [path], "\(errors)")
+      #expect(errors.issues.allSatisfy { $0.message.hasPrefix("the environment has no") }, "\(errors)")
+    }
+  }
+
+  @Test func `the store is read alone where nothing else counts`() throws {
+    let others = "upstreams: {b: {url: \"${URL}\"}}\nworkers: many\nunknown: 1\n"
+    func store(_ text: String) -> Result<StoreSettings, SettingsErrors> {
+      StoreSettings.load(text: text, file: "f", environment: environment)
+    }
+    #expect(try store(others + "store: {path: \"${PORT}.db\"}").get().place == .embedded(path: "9001.db"))
+    #expect(try store(others).get().place == .embedded(path: "semel.db"))
+    for text in ["store: {path: \"${NONE}\"}", "store: {colour: red}", "", "[", "store: {}\nstore: {}"] {
+      #expect(throws: SettingsErrors.self, "\(text)") { try store(text).get() }
+    }
+  }
+
   @Test func `a value of the environment is held to the same rules, and is not shown`() {
     #expect(
       issues(upstream + "workers: ${EVIL}", environment: environment) == [

@@ -41,6 +41,19 @@ struct IDSecretTests {
     }
   }
 
+  @Test(arguments: [
+    ("admin: {address: \"127.0.0.1:1\", token_file: \"\"}", "admin.token_file"),
+    ("store: {id_secret_file: ''}", "store.id_secret_file"),
+    ("store: {encryption: {secret_files: ['']}}", "store.encryption.secret_files[0]"),
+    ("store: {kind: redis, url: \"redis://h\", username: u, password_file: ''}", "store.password_file"),
+    ("jwt: {hmac_secret_file: ''}", "jwt.hmac_secret_file"), ("jwt: {jwks_file: ''}", "jwt.jwks_file"),
+  ])
+  func `a path that is empty is refused as such`(text: String, member: String) {
+    let found = issues(upstream + text)
+    #expect(
+      found.count == 1 && found[0].contains("\(member): must not be empty: write the path of"), "\(found)")
+  }
+
   @Test func `a reload does not take another secret`() throws {
     try withFile("0123456789abcdef") { path in
       let old = try load(file(path))

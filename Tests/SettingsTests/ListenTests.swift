@@ -42,19 +42,19 @@ struct ListenTests {
     }
     #expect(
       tls("/nowhere/c.pem", empty) == [
-        "5:20: listen[0].tls.certificate: cannot be read; give the path of a PEM file",
+        "5:20: listen[0].tls.certificate: names /nowhere/c.pem, which does not exist; give the path of a PEM file",
         "6:12: listen[0].tls.key: holds no private key in PEM, or one with a passphrase",
       ])
     #expect(
       tls(empty, "/nowhere/k.pem\n      client_ca: /nowhere/ca.pem") == [
         "5:20: listen[0].tls.certificate: holds no certificate in PEM",
-        "6:12: listen[0].tls.key: cannot be read; give the path of a PEM file",
-        "7:18: listen[0].tls.client_ca: cannot be read; give the path of a PEM file",
+        "6:12: listen[0].tls.key: names /nowhere/k.pem, which does not exist; give the path of a PEM file",
+        "7:18: listen[0].tls.client_ca: names /nowhere/ca.pem, which does not exist; give the path of a PEM file",
       ])
     #expect(
       issues(upstream + "listen: [{address: \"h:1\", tls: {certificate: /nowhere/c.pem}}]") == [
         "2:32: listen[0].tls.key: is missing: write the path of a PEM file",
-        "2:46: listen[0].tls.certificate: cannot be read; give the path of a PEM file",
+        "2:46: listen[0].tls.certificate: names /nowhere/c.pem, which does not exist; give the path of a PEM file",
       ])
   }
 

@@ -196,7 +196,7 @@ struct RefusalTests {
     ),
     (
       "store: {kind: redis, url: \"rediss://h\", tls: {ca: /nowhere}}",
-      "2:51: store.tls.ca: cannot be read; give the path of a PEM file"
+      "2:51: store.tls.ca: names /nowhere, which does not exist; give the path of a PEM file"
     ),
     (
       "store: {kind: redis, url: \"redis://h\", username: u}",

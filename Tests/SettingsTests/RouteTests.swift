@@ -206,6 +206,41 @@ struct RouteTests {
     #expect(named.key.from == [.json("/id")])
   }
 
+  @Test func `a route's profile takes the place of that of the defaults`() throws {
+    func read(_ defaults: String, _ own: RouteProfile) throws -> RoutePolicy {
+      try load(
+        upstream + "defaults: {\(defaults)}\n"
+          + "routes: [{name: r, profile: \(own.rawValue), caller: {parts: [address]}}]"
+      ).routes[0]
+    }
+    for own in RouteProfile.allCases {
+      let alone = try read("", own)
+      for inherited in RouteProfile.allCases {
+        #expect(try read("profile: \(inherited.rawValue)", own) == alone, "\(own) over \(inherited)")
+      }
+    }
+    // What the defaults write out is theirs, whatever their profile says of it.
+    let stated = "fingerprint: {body: none}, retention: 2h, idempotency: optional, mismatch_status: 409"
+    for profile in ["", ", profile: webhook", ", profile: paypal"] {
+      let policy = try read(stated + profile, .ietf)
+      #expect(policy.recipe.body == .none && policy.retention == .seconds(7200))
+      #expect(policy.idempotency == .optional && policy.mismatchStatus == 422)
+    }
+  }
+
+  @Test func `a route with a profile of its own names its caller, unless the defaults do`() throws {
+    let routes = "routes: [{name: r, profile: ietf}]"
+    #expect(
+      issues(upstream + "defaults: {profile: webhook}\n" + routes).map {
+        $0.contains("routes[0].caller: is missing")
+      }
+        == [true])
+    let shared = "defaults: {profile: webhook, caller: {shared: true}}\n"
+    #expect(try load(upstream + shared + routes).routes[0].caller?.isShared == true)
+    let fault = "defaults: {profile: webhook, caller: {shared: true}, max_waiters: 0}\n"
+    #expect(issues(upstream + fault + routes).count == 1)
+  }
+
   @Test func `a file needs no routes`() throws {
     #expect(try load(upstream).routes.isEmpty)
   }

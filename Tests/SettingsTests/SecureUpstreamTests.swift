@@ -37,6 +37,7 @@ struct SecureUpstreamTests {
       ).map { String($0.drop { $0 != "u" }) }
     }
     let ca = certificates.authority
+    let missing = "which does not exist; give the path of a PEM file"
     #expect(messages(ca: ca, certificate: own.certificate, key: own.key) == [])
     #expect(
       messages(ca: own.key, certificate: own.certificate, key: own.key)
@@ -46,15 +47,15 @@ struct SecureUpstreamTests {
         == ["upstreams.a.tls.certificate: holds no certificate in PEM"])
     #expect(
       messages(ca: ca, certificate: own.certificate, key: "/nowhere")
-        == ["upstreams.a.tls.key: cannot be read; give the path of a PEM file"])
+        == ["upstreams.a.tls.key: names /nowhere, \(missing)"])
     #expect(
       messages(ca: ca, certificate: own.certificate, key: own.certificate)
         == ["upstreams.a.tls.key: holds no private key in PEM, or one with a passphrase"])
     #expect(
       messages(ca: "/none", certificate: "/dev/null", key: "/nowhere") == [
-        "upstreams.a.tls.ca: cannot be read; give the path of a PEM file",
+        "upstreams.a.tls.ca: names /none, \(missing)",
         "upstreams.a.tls.certificate: holds no certificate in PEM",
-        "upstreams.a.tls.key: cannot be read; give the path of a PEM file",
+        "upstreams.a.tls.key: names /nowhere, \(missing)",
       ])
     let alone = "upstreams: {a: {url: \"https://h\", tls: {key: \(own.key)}}}"
     #expect(issues(alone) == ["1:40: upstreams.a.tls: must have both certificate and key, or neither"])
@@ -71,7 +72,7 @@ struct SecureUpstreamTests {
     ("url: \"http://h\", tls: {}", "1:39: upstreams.a.tls: is for https:// alone; take it out"),
     (
       "url: \"https://h\", tls: {ca: /none}",
-      "1:45: upstreams.a.tls.ca: cannot be read; give the path of a PEM file"
+      "1:45: upstreams.a.tls.ca: names /none, which does not exist; give the path of a PEM file"
     ),
     ("url: \"https://h\", http2: on", "1:42: upstreams.a.http2: must be off, auto or prior_knowledge"),
   ]) func `an impossible upstream is refused`(members: String, issue: String) {

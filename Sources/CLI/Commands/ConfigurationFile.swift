@@ -16,33 +16,77 @@ struct ConfigurationFile {
     let lines: [String]
 
     var description: String { lines.joined(separator: "\n") }
+
+    init(lines: [String]) { self.lines = lines }
+
+    init(_ errors: SettingsErrors) { lines = errors.issues.map(\.description) }
   }
 
   /// Reads and checks a file.
-  init(reading path: String) throws(Fault) {
-    guard let data = try? InputFile.content(of: path) else {
-      let reason = InputFile.fault(of: path).map { " (\($0))" } ?? ""
-      throw Fault(lines: ["\(path): cannot be read\(reason); give the path of a configuration file"])
-    }
-    guard let text = String(validating: data, as: UTF8.self) else {
-      throw Fault(lines: ["\(path): is not UTF-8 text; give the path of a configuration file"])
-    }
-    switch Settings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
+  ///
+  /// - Parameter isOffline: Whether no connection is made by the settings.
+  init(reading path: String, isOffline: Bool = false) throws(Fault) {
+    let (data, text) = try Self.content(of: path)
+    let environment = ProcessInfo.processInfo.environment
+    switch Settings.load(text: text, file: path, environment: environment, isOffline: isOffline) {
     case .success(let settings): self.settings = settings
-    case .failure(let errors): throw Fault(lines: errors.issues.map(\.description))
+    case .failure(let errors): throw Fault(errors)
     }
     self.path = path
     digest = String(Digest256.sha256(of: Array(data)).hexText.prefix(12))
   }
 
-  /// Reads a file for a command. Prints its errors and exits with code 78 if there are any.
-  static func load(_ path: String) throws -> ConfigurationFile {
-    do throws(Fault) {
-      return try ConfigurationFile(reading: path)
-    } catch {
-      StandardError.print("\(error)")
-      throw ExitCode.badConfiguration
+  /// Returns a file's bytes, and their text.
+  private static func content(of path: String) throws(Fault) -> (data: Data, text: String) {
+    let remedy = "give the path of a configuration file"
+    guard let data = try? InputFile.content(of: path) else {
+      let reason = InputFile.fault(of: path).map { " (\($0))" } ?? ""
+      throw Fault(lines: ["\(path): cannot be read\(reason); \(remedy)"])
     }
+    guard let text = String(validating: data, as: UTF8.self) else {
+      throw Fault(lines: ["\(path): is not UTF-8 text; \(remedy)"])
+    }
+    return (data, text)
+  }
+
+  /// Reads a file for a command. Prints its errors and exits with code 78 if there are any.
+  static func load(_ path: String, isOffline: Bool = false) throws -> ConfigurationFile {
+    do throws(Fault) {
+      try refuseNamedPipe(path)
+      return try ConfigurationFile(reading: path, isOffline: isOffline)
+    } catch {
+      throw end(by: error)
+    }
+  }
+
+  /// Reads the section `store` of a file alone. Prints its errors and exits with code 78 if there are any.
+  static func loadStore(_ path: String) throws -> StoreSettings {
+    do throws(Fault) {
+      return try store(in: path)
+    } catch {
+      throw end(by: error)
+    }
+  }
+
+  private static func store(in path: String) throws(Fault) -> StoreSettings {
+    try refuseNamedPipe(path)
+    let text = try content(of: path).text
+    switch StoreSettings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
+    case .success(let store): return store
+    case .failure(let errors): throw Fault(errors)
+    }
+  }
+
+  /// Refuses a file for which a command would wait as long as nobody writes to it.
+  private static func refuseNamedPipe(_ path: String) throws(Fault) {
+    guard InputFile.isNamedPipe(path) else { return }
+    throw Fault(lines: ["\(path): is a named pipe; give the path of a file, or pipe it into /dev/stdin"])
+  }
+
+  /// Prints the errors of a file, and returns the end of the command.
+  private static func end(by fault: Fault) -> ExitCode {
+    StandardError.print("\(fault)")
+    return .badConfiguration
   }
 
   /// Returns the first line of a file that contains a secret. Ends the process with exit code 78 if there is none.

@@ -32,6 +32,17 @@ enum InputFile {
     }
   }
 
+  /// Whether the path is that of a pipe in a folder, which is read only while somebody writes to it. A pipe that this
+  /// process was given is none, such as /dev/stdin.
+  static func isNamedPipe(_ path: String) -> Bool {
+    guard path != "/dev/stdin", !path.hasPrefix("/dev/fd/"), !path.hasPrefix("/proc/") else { return false }
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    // Terminals cannot be positioned, either.
+    return lseek(descriptor, 0, SEEK_CUR) < 0 && errno == ESPIPE && isatty(descriptor) == 0
+  }
+
   /// Returns the system's reason for which a file cannot be read; `nil` if it can.
   static func fault(of path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)

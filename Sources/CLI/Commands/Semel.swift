@@ -1,5 +1,6 @@
 import ArgumentParser
-import Glibc
+// `stdout` is a variable of C, which no part of Semel changes.
+@preconcurrency import Glibc
 
 /// `semel`: the command line.
 @main
@@ -57,7 +58,8 @@ struct Semel: AsyncParsableCommand {
       let text = fullMessage(for: error)
       if ended.isSuccess { print(text) } else { StandardError.print(text) }
     }
-    exit(withError: code)
+    let isWritten = !code.isSuccess || (try? StandardStreams.finishOutput()) != nil
+    exit(withError: isWritten ? code : ExitCode.failure)
   }
 }
 
@@ -81,9 +83,18 @@ enum StandardStreams {
 
   /// Writes what was printed. Reports output that could not be written, such as that to a full disk.
   static func finishOutput() throws {
-    guard fflush(nil) != 0, errno != EPIPE else { return }
-    StandardError.print("semel: the output cannot be written: \(String(cString: strerror(errno)))")
+    let isFlushed = fflush(nil) == 0
+    let reason = isFlushed ? "" : ": \(String(cString: strerror(errno)))"
+    // The system writes a long text in parts. Once it has failed at one, there may be nothing left to flush.
+    guard !isFlushed || ferror(stdout) != 0, !isReaderGone else { return }
+    StandardError.print("semel: the output cannot be written\(reason)")
     throw ExitCode.failure
+  }
+
+  /// Whether the reader of a pipe has gone, as in `semel key list | head -1`.
+  private static var isReaderGone: Bool {
+    var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+    return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR) != 0
   }
 }
 

@@ -12,7 +12,7 @@ struct StoreCommand: ParsableCommand {
 
   /// The path of the embedded store that a configuration names. A relative one counts from the working directory.
   fileprivate static func path(in file: String) throws -> String {
-    switch try ConfigurationFile.load(file).settings.store.place {
+    switch try ConfigurationFile.loadStore(file).place {
     case .embedded(let path): return URL(fileURLWithPath: path).path
     case .redis:
       StandardError.print("semel: \(file): the store is a Redis; see INFO, DBSIZE and BGSAVE there")

@@ -14,6 +14,9 @@ struct Explain: AsyncParsableCommand {
       its fingerprint is made of, the classes of its outcomes, and what would be stored, where and for how long. It \
       reads the configuration only, and contacts neither the store nor a backend. Exit code 1 where Semel would refuse \
       the request.
+
+      A path without a host is that of a request to an address. The name that clients write in Host belongs to a \
+      record's id and may choose the route: give it by a URL, or by -H 'Host: NAME'.
       """)
 
   @Option(help: "The configuration file, as an option.")
@@ -63,7 +66,7 @@ struct Explain: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let file = try ConfigurationFile.load(config ?? words[0])
+    let file = try ConfigurationFile.load(config ?? words[0], isOffline: true)
     let request = ExplainedRequest(
       method: words[words.count - 2], url: words[words.count - 1], lines: header, body: try content(),
       limits: file.settings.limits.head)

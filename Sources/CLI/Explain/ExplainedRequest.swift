@@ -7,6 +7,11 @@ import Wire
 struct ExplainedRequest {
   let head: Result<RequestHead, Problem>
   let body: ByteBuffer
+  /// Whether its host is given. Otherwise it is a request to an address, as where `semel key` has no host.
+  let namesHost: Bool
+
+  /// The host of a request without one: an address, which belongs to no record.
+  private static let anyAddress = "127.0.0.1"
 
   /// - Parameters:
   ///   - url: A URL, or a path with its query.
@@ -16,7 +21,8 @@ struct ExplainedRequest {
     let (target, authority) = Self.parts(of: url)
     var text = "\(method) \(target) HTTP/1.1\r\n"
     let names = lines.map { $0.prefix { $0 != ":" }.lowercased() }
-    if !names.contains("host") { text += "Host: \(authority ?? "localhost")\r\n" }
+    namesHost = authority != nil || names.contains("host")
+    if !names.contains("host") { text += "Host: \(authority ?? Self.anyAddress)\r\n" }
     if !body.isEmpty, !names.contains("content-length") { text += "Content-Length: \(body.count)\r\n" }
     for line in lines { text += line + "\r\n" }
     var bytes = ByteBuffer(string: text + "\r\n")

@@ -12,10 +12,12 @@ struct Explanation {
   private(set) var isRefused = false
   let settings: Settings
   let body: ByteBuffer
+  private let namesHost: Bool
 
   init(of request: ExplainedRequest, from address: String, by settings: Settings) async {
     self.settings = settings
     body = request.body
+    namesHost = request.namesHost
     do throws(Problem) {
       let head = try request.head.get().head
       try await explain(head, CallerPeer(address: client(of: head, from: address)))
@@ -50,9 +52,11 @@ struct Explanation {
     let (target, host) = try head.addressed()
     guard target.form != .authority else { throw .notImplemented }
     let place = String(buffer: target.path) + (target.query.map { "?" + String(buffer: $0) } ?? "")
-    add(
-      "request",
-      "\(head.string(head.methodRange)) \(place), host \(host.map { String(buffer: $0.name) } ?? "none")")
+    let name = namesHost ? host.map { String(buffer: $0.name) } : nil
+    add("request", "\(head.string(head.methodRange)) \(place), host \(name ?? "none")")
+    if !namesHost {
+      add("", "(one to an address; name the host that clients write by a URL, or by -H 'Host: NAME')")
+    }
     if try explainPreflight(head, target, host) { return }
     if ReservedPath(head, path: target.path) != nil {
       return add("response", "Semel itself responds: its policy, or the outcome of an earlier request")

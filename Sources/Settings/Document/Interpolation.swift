@@ -1,6 +1,11 @@
 /// Replaces references to the environment in a text: `${NAME}` and `${NAME:-default}`; `$$` stands for one `$`.
 enum Interpolation {
-  static func apply(to text: String, environment: [String: String]) throws(Refusal) -> String {
+  /// The text with its references replaced.
+  ///
+  /// - Parameter takesNames: Whether a variable that the environment lacks counts as its own name.
+  static func apply(
+    to text: String, environment: [String: String], takesNames: Bool = false
+  ) throws(Refusal) -> String {
     var result = ""
     var rest = Substring(text)
     while let dollar = rest.firstIndex(of: "$") {
@@ -14,7 +19,7 @@ enum Interpolation {
         guard let end = rest.firstIndex(of: "}") else {
           throw Refusal("has a ${ without its }; write ${NAME}, or $${ for the characters themselves")
         }
-        result += try value(of: rest[..<end].dropFirst(), environment)
+        result += try value(of: rest[..<end].dropFirst(), environment, takesNames)
         rest = rest[end...].dropFirst()
       default:
         result += "$"
@@ -24,7 +29,7 @@ enum Interpolation {
   }
 
   private static func value(
-    of reference: Substring, _ environment: [String: String]
+    of reference: Substring, _ environment: [String: String], _ takesNames: Bool
   ) throws(Refusal) -> String {
     let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
     let rest = reference.dropFirst(name.count)
@@ -38,7 +43,7 @@ enum Interpolation {
     }
     let value = environment[String(name)]
     if rest.isEmpty {
-      guard let value else {
+      guard let value = value ?? (takesNames ? String(name) : nil) else {
         throw Refusal("the environment has no \(name): set it, or write ${\(name):-default}")
       }
       return value

@@ -3,14 +3,50 @@ final class Reader {
   let file: String
   let environment: [String: String]
   let names: [Position: String]
+  /// Whether the file is read for a command that makes no connection by it.
+  let isOffline: Bool
   private var refusals: [SettingsIssue] = []
   private var doubts: [SettingsIssue] = []
   private var refusedPaths: Set<String> = []
 
-  init(file: String, environment: [String: String], names: [Position: String] = [:]) {
+  init(
+    file: String, environment: [String: String], names: [Position: String] = [:], isOffline: Bool = false
+  ) {
     self.file = file
     self.environment = environment
     self.names = names
+    self.isOffline = isOffline
+  }
+
+  /// Reads the text of a file by `body`, which gets the root. The issues are those of the reader that is returned.
+  static func read(
+    _ text: String, file: String, environment: [String: String], isOffline: Bool = false,
+    by body: (Value) -> Void
+  ) -> Reader {
+    let document: Document
+    do throws(Document.SyntaxError) {
+      document = try Document(composing: text)
+    } catch {
+      let reader = Reader(file: file, environment: environment)
+      reader.refuse("", at: error.position, error.message)
+      return reader
+    }
+    let reader = Reader(
+      file: file, environment: environment, names: document.names, isOffline: isOffline)
+    if let root = document.root {
+      body(Value(reader: reader, node: root, path: ""))
+    } else {
+      reader.refuse("", at: .start, "the file is empty: write at least upstreams and routes")
+    }
+    return reader
+  }
+
+  /// Whether a variable that the environment lacks counts as its own name in this member, since only connections need
+  /// the true value: it may be a password, which the shell of an operator has not.
+  func takesNames(in path: String) -> Bool {
+    isOffline
+      && (path.contains(".reconcile.")
+        || ["admin.", "tracing.", "store.url", "store.username"].contains { path.hasPrefix($0) })
   }
 
   /// The errors in the order of the file.

@@ -17,6 +17,18 @@ final class Section {
 
   var reader: Reader { value.reader }
 
+  /// The same mapping without one of its members, to be read a second time: its issues go to a reader of their own, since
+  /// those of the mapping itself are found by the first reading.
+  func copy(without name: String) -> Section {
+    let silent = Reader(
+      file: reader.file, environment: reader.environment, names: reader.names, isOffline: reader.isOffline)
+    let silenced = { (value: Value) -> Value in
+      Value(reader: silent, node: value.node, path: value.path, keyPosition: value.keyPosition)
+    }
+    let others = members.filter { $0.name != name }
+    return Section(value: silenced(value), members: others.map { (name: $0.name, value: silenced($0.value)) })
+  }
+
   /// Declares members without reading them and without offering them in error messages.
   func declare(_ names: [String]) { declared += names }
 

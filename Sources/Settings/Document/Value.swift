@@ -33,7 +33,8 @@ struct Value {
       return nil
     }
     do throws(Refusal) {
-      return try Interpolation.apply(to: scalar.string, environment: reader.environment)
+      return try Interpolation.apply(
+        to: scalar.string, environment: reader.environment, takesNames: reader.takesNames(in: path))
     } catch {
       refuse(error.message)
       return nil
@@ -46,8 +47,19 @@ struct Value {
     do throws(Refusal) {
       return try parse(text)
     } catch {
-      refuse(error.message)
+      refuse(missingVariable ?? error.message)
       return nil
+    }
+  }
+
+  /// The refusal of a variable that the environment lacks, where its name counts in its place; `nil` if there is none.
+  private var missingVariable: String? {
+    guard case .scalar(let scalar) = node, reader.takesNames(in: path) else { return nil }
+    do throws(Refusal) {
+      _ = try Interpolation.apply(to: scalar.string, environment: reader.environment)
+      return nil
+    } catch {
+      return error.message
     }
   }
 

@@ -1,6 +1,21 @@
 import Idempotency
 import Wire
 
+/// The members of `defaults`, as routes inherit them.
+struct RouteDefaults {
+  /// All of them, for routes without a profile of their own.
+  private(set) var draft = RouteDraft()
+  /// Those that are written out, without those that the profile of `defaults` sets, for routes with one of their own. A
+  /// member of that profile would outlast the change to another contract: that all clients are one caller, or that the
+  /// body does not count.
+  private(set) var unprofiled = RouteDraft()
+
+  mutating func read(_ section: Section) {
+    draft.read(section)
+    unprofiled.read(section.copy(without: "profile"))
+  }
+}
+
 /// A route while it is read: the members of `defaults`, overridden by those of the route itself.
 struct RouteDraft {
   /// The policy. Its name, match and upstream are set once they are known; the draft of `defaults` has none.

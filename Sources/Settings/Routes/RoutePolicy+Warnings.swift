@@ -14,6 +14,7 @@ extension RoutePolicy {
         warnings.append(Self.keyWarning(part))
       }
     }
+    if !parts.isEmpty, parts.allSatisfy(\.isOfManyClients) { warnings.append(Self.commonWarning(parts)) }
     if !requestsCertificates, parts.contains(where: \.isCertificate) {
       warnings.append(
         "names the client's certificate, but no listener has a client_ca that asks for one: every request is "
@@ -45,6 +46,39 @@ extension RoutePolicy {
   private static func keyWarning(_ part: CallerPart) -> String {
     "its only part is \(part.text), which carries the key: all clients are one caller then, and whoever sends "
       + "another client's key gets its response; name a field that says who the client is"
+  }
+}
+
+extension RoutePolicy {
+  /// The reason why many clients are one caller.
+  private static func commonWarning(_ parts: [CallerPart]) -> String {
+    "has no part but \(parts.map(\.text).joined(separator: " and ")), of which many clients send the same: these are one "
+      + "caller then, and whoever sends another client's key gets its response; name a field that says who the client is"
+  }
+
+  /// The reasons why retries have other keys and run again, one for each part of a source that belongs to one delivery.
+  var keySourceWarnings: [String] {
+    guard isProtected else { return [] }
+    return key.from.flatMap(\.parts).filter(\.changesWithDelivery).map { part in
+      "takes keys from \(part.text), which is commonly different in each delivery: every retry has another key then, and "
+        + "runs again; take them from what a client repeats with its request, such as header:Idempotency-Key"
+    }
+  }
+
+  /// The methods whose requests commonly have no body: in one of GET, HEAD or DELETE it has no meaning (RFC 9110,
+  /// section 9.3), and one of TRACE must have none.
+  private static let bodilessMethods: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]
+
+  /// The reason why the route's requests commonly have no key; `nil` if there is none.
+  var bodyKeyWarning: String? {
+    guard isProtected, !match.methods.isEmpty, match.methods.allSatisfy(Self.bodilessMethods.contains),
+      key.from.allSatisfy({ $0.parts.contains(where: \.needsBody) })
+    else { return nil }
+    let end = idempotency == .optional ? "passes unprotected" : "is refused (key_missing)"
+    return
+      "lists \(match.methods.joined(separator: ", ")) alone, and the route takes keys from the body alone "
+      + "(\(key.from.map(\.text).joined(separator: ", "))): requests of these methods commonly have none, and such a "
+      + "request \(end); take keys from a header or the query"
   }
 }
 
@@ -105,13 +139,36 @@ extension RoutePolicy {
       + "shorter settle at upstreams.\(upstream.name)"
   }
 
-  /// The reason why requests that succeed run again; `nil` if there is none.
-  var successWarning: String? {
-    let statuses = (200..<300).filter { outcomes[$0] == .retry }
-    guard isEnforced, let first = statuses.first else { return nil }
+  /// The doubts about the classes of success.
+  var successWarnings: [String] {
+    guard isEnforced else { return [] }
+    var warnings: [String] = []
+    if let statuses = successes(of: .retry) {
+      warnings.append(
+        "counts success under retry (\(statuses)): the record is released, and the next delivery of a request that has "
+          + "succeeded runs again; take 2xx out of retry")
+    }
+    if let statuses = successes(of: .unknown) {
+      warnings.append(
+        "counts success under unknown (\(statuses)): the next delivery of a request that has succeeded gets 409 "
+          + "outcome_unknown in place of its response; take 2xx out of unknown")
+    }
+    return warnings
+  }
+
+  /// The statuses of success in a class, such as `200 and others`; `nil` if there are none. 202 may be unknown, since it
+  /// leaves the outcome open (RFC 9110, section 15.3.3).
+  private func successes(of outcome: OutcomeClass) -> String? {
+    let statuses = (200..<300).filter { outcomes[$0] == outcome && (outcome != .unknown || $0 != 202) }
+    return statuses.first.map { "\($0)\(statuses.count > 1 ? " and others" : "")" }
+  }
+
+  /// The reason why responses are never replayed; `nil` if there is none.
+  var responseWarning: String? {
+    guard isEnforced, maxResponseBody == 0 else { return nil }
     return
-      "counts success under retry (\(first)\(statuses.count > 1 ? " and others" : "")): the record is released, "
-      + "and the next delivery of a request that has succeeded runs again; take 2xx out of retry"
+      "keeps no response that has a body: the next delivery of a request that has succeeded gets 409 response_not_kept "
+      + "in its place; write the size that responses have, such as 64KiB"
   }
 }
 
@@ -137,6 +194,19 @@ extension CallerPart {
 }
 
 extension CallerPart {
+  /// Whether many clients commonly send the same value: that of their software, of a page or of the body's form.
+  fileprivate var isOfManyClients: Bool {
+    guard case .header(let name) = self else { return false }
+    return Self.commonFields.contains(name)
+      || ["accept-", "sec-ch-", "sec-fetch-"].contains { name.hasPrefix($0) }
+  }
+
+  private static let commonFields: Set<String> = [
+    "accept", "cache-control", "content-encoding", "content-language", "content-type", "dnt", "origin",
+    "pragma", "priority", "referer", "user-agent", "via", "x-forwarded-host", "x-forwarded-port",
+    "x-forwarded-proto", "x-requested-with",
+  ]
+
   /// Whether the value commonly belongs to one delivery alone: a time, a trace, or a signature of both.
   fileprivate var changesWithDelivery: Bool {
     switch self {
@@ -145,6 +215,29 @@ extension CallerPart {
     case .json(let pointer):
       ["nonce", "timestamp"].contains { pointer.lowercased().hasSuffix("/" + $0) }
     case .cookie, .jwt, .address, .clientCertificate: false
+    }
+  }
+}
+
+extension KeySource {
+  /// Whether the value commonly belongs to one delivery alone, as that of a caller's part. Request ids are made for
+  /// retries where an API defines them (`PayPal-Request-Id`, `X-Client-Request-ID`); `X-Request-Id` is what gateways
+  /// write into each delivery.
+  fileprivate var changesWithDelivery: Bool {
+    switch self {
+    case .header(let name):
+      RoutePolicy.isOfOneDelivery(name) && (!name.hasSuffix("request-id") || name == "x-request-id")
+    case .query(let name), .form(let name): CallerPart.query(name).changesWithDelivery
+    case .json(let pointer): CallerPart.json(pointer).changesWithDelivery
+    case .payload, .composite: false
+    }
+  }
+
+  /// Whether a request without a body has no value here.
+  fileprivate var needsBody: Bool {
+    switch self {
+    case .json, .form: true
+    case .header, .query, .payload, .composite: false
     }
   }
 }

@@ -20,16 +20,16 @@ struct RouteReader {
 
   /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
-    var defaults = RouteDraft()
+    var defaults = RouteDefaults()
     var inherited = InheritedMembers()
     document.section("defaults") { section in
       inherited = InheritedMembers(
-        caller: section["caller"], onUnknown: section["on_unknown"],
+        caller: section["caller"], key: section["key"], onUnknown: section["on_unknown"],
         retries: section["retries"] ?? section["max_attempts"], outcomes: section["outcomes"],
         requestLimit: section["max_request_body"], responseLimit: section["max_response_body"])
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
-      check(defaults, section)
+      check(defaults.draft, section)
     }
     guard let items = document.member("routes")?.items("a list of routes") else { return [] }
     var read: [(policy: RoutePolicy, place: Value)] = []
@@ -50,6 +50,7 @@ struct RouteReader {
   /// many routes inherit it.
   private struct InheritedMembers {
     var caller: Value?
+    var key: Value?
     var onUnknown: Value?
     var retries: Value?
     var outcomes: Value?
@@ -64,13 +65,10 @@ struct RouteReader {
   private func warn(
     of policy: RoutePolicy, _ section: Section, _ item: Value, _ inherited: inout InheritedMembers
   ) {
-    let warnings = policy.callerWarnings(requestsCertificates: requestsCertificates)
-    if !warnings.isEmpty {
-      let caller = section["caller"] ?? inherited.caller
-      for warning in warnings { caller?.warn(warning) }
-      if section["caller"] == nil { inherited.caller = nil }
-    }
+    let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
+    warn(callers, section["caller"], &inherited.caller)
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
+    warn(policy.keySourceWarnings, section["key"], &inherited.key)
     if let warning = policy.takeOverWarning, !item.hasFault {
       let member = section["lease"] ?? section["on_unknown"] ?? section["response_timeout"]
       (member ?? inherited.onUnknown)?.warn(warning)
@@ -78,19 +76,25 @@ struct RouteReader {
     }
     guard !item.hasFault else { return }
     if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
+    if let warning = policy.bodyKeyWarning { section["match"]?.warn(warning) }
     warn(policy.retryWarning, section["retries"] ?? section["max_attempts"], &inherited.retries)
     warn(
       policy.unknownWarning, section["unknown_retention"] ?? section["on_unknown"], &inherited.onUnknown)
-    warn(policy.successWarning, section["outcomes"], &inherited.outcomes)
+    warn(policy.successWarnings, section["outcomes"], &inherited.outcomes)
+    warn(policy.responseWarning, section["max_response_body"], &inherited.responseLimit)
     if let warning = policy.fingerprintWarning { section["fingerprint"]?.warn(warning) }
     if let warning = policy.leaseWarning { section["lease"]?.warn(warning) }
   }
 
   /// Warns at a route's member, or at the inherited one, of which nothing is warned then a second time.
-  private func warn(_ warning: String?, _ member: Value?, _ inherited: inout Value?) {
-    guard let warning else { return }
-    (member ?? inherited)?.warn(warning)
+  private func warn(_ warnings: [String], _ member: Value?, _ inherited: inout Value?) {
+    guard !warnings.isEmpty else { return }
+    for warning in warnings { (member ?? inherited)?.warn(warning) }
     if member == nil { inherited = nil }
+  }
+
+  private func warn(_ warning: String?, _ member: Value?, _ inherited: inout Value?) {
+    if let warning { warn([warning], member, &inherited) }
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
@@ -107,9 +111,10 @@ struct RouteReader {
     }
   }
 
-  private func read(_ section: Section, over defaults: RouteDraft, lines: inout [String: Int]) -> RoutePolicy
-  {
-    var draft = defaults
+  private func read(
+    _ section: Section, over defaults: RouteDefaults, lines: inout [String: Int]
+  ) -> RoutePolicy {
+    var draft = section["profile"] == nil ? defaults.draft : defaults.unprofiled
     if let name = section.member("name")?.parsed("a name", Identifier.parse) {
       draft.policy.name = name
       if let line = lines[name] {

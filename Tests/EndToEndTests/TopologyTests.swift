@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Redis behind TLS, Sentinels and in a cluster, under the real binary.
-@Suite(.serialized)
+@Suite(.slots(2))
 struct TopologyTests {
   @Test func `orders run once on a Redis behind TLS, with a user whose password is in a file`() async throws {
     let certificates = try await Certificates()

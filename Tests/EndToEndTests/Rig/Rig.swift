@@ -16,6 +16,8 @@ struct Rig: Sendable {
   private static let slots = Watched(allSlots)
   /// The turn of a test that loads the machine: it runs alone, so that it causes no time-out of another.
   static let allSlots = 6
+  /// Whether the test has its slots already.
+  @TaskLocal private static var holdsSlots = false
 
   /// Starts all parts, runs `body`, and ends them whatever it did.
   ///
@@ -51,13 +53,14 @@ struct Rig: Sendable {
 
   /// Runs `body` when no more than a few other tests have processes running.
   static func withSlots(_ count: Int = 1, _ body: () async throws -> Void) async throws {
+    guard !holdsSlots else { return try await body() }
     _ = try await slots.until("a free slot", within: .seconds(3600)) { free -> Bool? in
       guard free >= count else { return nil }
       free -= count
       return true
     }
     defer { slots.withValue { $0 += count } }
-    try await body()
+    try await $holdsSlots.withValue(true, operation: body)
   }
 
   private init(_ configuration: Configuration, becomesReady: Bool, backendIsUp: Bool) async throws {

@@ -33,6 +33,14 @@ struct UsageTests {
       ["http://127.0.0.1:1/", "--request", "BODY", "--profile", "x"],
       "--profile is ietf, stripe or semel, not x"
     ),
+    (
+      ["http://127.0.0.1:1/", "--request", "BODY", "--header", "Idempotency_Key: k"],
+      "--header: the check makes the field Idempotency_Key itself"
+    ),
+    (
+      ["http://127.0.0.1:1/", "--request", "BODY", "--other-caller", "Content-Length: 3"],
+      "--other-caller: the check makes the field Content-Length itself"
+    ),
   ])
   func `wrong usage shows the usage of its command`(arguments: [String], error: String) async throws {
     let directory = TemporaryDirectory()

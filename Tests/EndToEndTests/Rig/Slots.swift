@@ -1,7 +1,7 @@
 import Testing
 
 /// The slots that each test of a suite takes before it begins, since it starts servers of its own before its rig.
-struct Slots: SuiteTrait, TestScoping {
+struct Slots: SuiteTrait, TestTrait, TestScoping {
   let count: Int
   let isRecursive = true
 

@@ -6,6 +6,8 @@ import Wire
 
 /// Refuses requests without the admin token.
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
+  private static var scheme: String { "bearer " }
+
   /// Returns the token that requests need now; `nil` if none is needed.
   let token: (@Sendable () -> Secret)?
 
@@ -15,9 +17,13 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   ) async throws -> Response {
     guard let token else { return try await next(request, context) }
     let given = request.headers[.authorization] ?? ""
-    guard Self.areEqual(Array(given.utf8), Array("Bearer \(token().revealed)".utf8)) else {
+    // A scheme may have any letter case (RFC 9110, section 11.1).
+    let isBearer = given.prefix(Self.scheme.count).lowercased() == Self.scheme
+    guard isBearer,
+      Self.areEqual(Array(given.dropFirst(Self.scheme.count).utf8), Array(token().revealed.utf8))
+    else {
       let text =
-        given.hasPrefix("Bearer ")
+        isBearer
         ? "the token is another than the configured one (admin.token_file)"
         : "send the admin token as Authorization: Bearer TOKEN"
       return Response(

@@ -28,11 +28,14 @@ struct AdminTokenTests {
     let secrets = TemporaryDirectory()
     try "\(Self.token)\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
     try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
-      func status(_ token: String) async throws -> Int {
-        try await rig.semel.admin.send("GET", "/v1/config", [("Authorization", "Bearer \(token)")]).status
+      func status(_ token: String, _ scheme: String = "Bearer") async throws -> Int {
+        try await rig.semel.admin.send("GET", "/v1/config", [("Authorization", "\(scheme) \(token)")]).status
       }
       let own = try await status(Self.token)
       #expect(own == 200)
+      // A scheme may have any letter case.
+      for scheme in ["bearer", "BEARER"] { #expect(try await status(Self.token, scheme) == 200) }
+      for scheme in ["Basic", "Bearer,"] { #expect(try await status(Self.token, scheme) == 401) }
       for other in Self.others {
         #expect(try await status(other) == 401, "\(other)")
       }

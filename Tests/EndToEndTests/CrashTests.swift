@@ -147,12 +147,19 @@ struct CrashTests {
     }
   }
 
-  @Test func `a client that hangs up on a request without a key is nobody's failure`() async throws {
-    try await Rig.run { rig in
+  @Test(arguments: [
+    ([:], "GET /open HTTP/1.1\r\nHost: orders.example\r\n\r\n"),
+    (["shadow": "true"], Rig.orderText("k", path: "/v1/orders")),
+    (["shadow": "true", "idempotency": "optional"], Rig.orderText(nil, path: "/v1/orders")),
+  ])
+  func `a client that hangs up on a request without protection is nobody's failure`(
+    route: [String: String], request: String
+  ) async throws {
+    try await Rig.run(Configuration(route: route)) { rig in
       let gate = Gate()
-      rig.backend.on("/open") { _ in Reply(body: "late", gate: gate) }
+      for path in ["/open", "/v1/orders"] { rig.backend.on(path) { _ in Reply(body: "late", gate: gate) } }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
-      try await connection.send("GET /open HTTP/1.1\r\nHost: orders.example\r\n\r\n")
+      try await connection.send(request)
       try await rig.backend.arrived(1)
       try await connection.reset()
       let line = try await rig.semel.process.line(containing: #""hung_up":"true""#)

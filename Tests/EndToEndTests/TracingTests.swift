@@ -159,6 +159,8 @@ struct TracingTests {
     try await Rig.run(Configuration(top: top)) { rig in
       for index in 0..<20 { expectExecuted(try await rig.order("\(index)")) }
       try await rig.semel.counter("semel_spans_dropped_total", becomes: 80)
+      let warning = try await rig.semel.process.line(containing: "takes no spans")
+      #expect(warning.contains("refused") || warning.contains("connect"), "\(warning)")
     }
   }
 }

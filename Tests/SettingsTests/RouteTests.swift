@@ -219,7 +219,7 @@ struct RouteTests {
         #expect(try read("profile: \(inherited.rawValue)", own) == alone, "\(own) over \(inherited)")
       }
     }
-    // What the defaults write out is theirs, whatever their profile says of it.
+    // The members that the defaults write out are theirs, whatever their profile says of them.
     let stated = "fingerprint: {body: none}, retention: 2h, idempotency: optional, mismatch_status: 409"
     for profile in ["", ", profile: webhook", ", profile: paypal"] {
       let policy = try read(stated + profile, .ietf)

@@ -1,6 +1,6 @@
 import Testing
 
-/// Warnings of what each member permits by itself, and of which a route's requests or clients suffer.
+/// Warnings of members that are valid alone and harm the route's requests or clients.
 extension WarningTests {
   @Test(arguments: [
     ("[\"header:Date\"]", ["header:date"]),

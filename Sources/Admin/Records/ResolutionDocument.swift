@@ -28,14 +28,14 @@ struct ResolutionDocument: OperatorDocument {
   var body: String?
   /// The body in base64, if it is not text.
   var bodyBase64: String?
-  /// The name of the route whose retention applies; `nil` for the one that the record names.
+  /// The name of the route that applies where the record names none, or one that is gone.
   var route: String?
   /// Whether an earlier resolution may be corrected.
   var amend: Bool?
   /// The attempt that the statement is about; `nil` for the last one, whichever it is.
   var attempt: Int?
 
-  /// The decision.
+  /// The store's form of the statement.
   ///
   /// - Parameters:
   ///   - policy: The record's route; `nil` if it is not known.
@@ -64,19 +64,14 @@ struct ResolutionDocument: OperatorDocument {
         remember: max(policy?.remember ?? Self.day, remember)))
   }
 
-  /// The record's route: the one that is given, or that the record names.
+  /// The record's route: the one that the record names, or else that is given.
   ///
   /// - Parameters:
   ///   - known: The name of the route that the record has; `nil` if nobody knows.
   ///   - routes: The routes of the present configuration, in which a record's route may be missing.
   func route(known: String?, among routes: [RoutePolicy]) throws(AdminError) -> RoutePolicy? {
-    let own = routes.first { $0.name == known }
-    guard let route else { return own }
-    let given = try routes.route(named: route)
-    if let own, own.name != given.name {
-      throw AdminError(.badRequest, "the record is of route \(own.name): take route out, or give that one")
-    }
-    return given
+    let given = try route.map(routes.route(named:))
+    return routes.first { $0.name == known } ?? given
   }
 
   /// The refusal of the statement by a record that stands as this document shows.

@@ -87,16 +87,20 @@ extension LogFormat {
 
 extension Tracer {
   /// Creates a tracer that sends spans to the collector by OTLP over HTTP, in JSON.
-  convenience init(_ settings: TracingSettings) {
-    self.init(sample: settings.sample) { body in
+  convenience init(_ settings: TracingSettings, logger: Logger) {
+    self.init(sample: settings.sample, logger: logger) { body in
       var call = HTTPCall(url: settings.revealedURL + "/v1/traces")
       call.method = "POST"
       call.fields = ["Content-Type: application/json"]
       call.body = body
       // With a longer time-out, there would be no room for the spans that arrive meanwhile.
       call.timeoutMilliseconds = 5000
-      guard let response = try? call.send() else { return false }
-      return (200..<300).contains(response.status)
+      do throws(HTTPCall.Failure) {
+        let status = try call.send().status
+        return 200..<300 ~= status ? nil : "it responded with status \(status)"
+      } catch {
+        return error.description
+      }
     }
   }
 }

@@ -27,10 +27,11 @@ struct ProgramLog {
     let (sink, threshold) = (LogSink(format: format), LogThreshold(Logger.Level(settings.log.level)))
     self.sink = sink
     self.threshold = threshold
-    tracer = settings.tracing.map(Tracer.init)
-    logger = Logger(label: "semel") {
+    let logger = Logger(label: "semel") {
       StructuredLogHandler(label: $0, threshold: threshold, format: format, sink: sink)
     }
+    self.logger = logger
+    tracer = settings.tracing.map { Tracer($0, logger: logger) }
     audit = Logger(label: "semel") {
       StructuredLogHandler(label: $0, threshold: LogThreshold(.notice), format: format, sink: sink)
     }

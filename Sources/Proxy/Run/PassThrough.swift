@@ -70,7 +70,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   }
 
   /// Refuses a request that got no response. A client that hung up has ended the exchange itself: nobody failed it.
-  private func fail(_ failure: PassageFailure) {
+  func fail(_ failure: PassageFailure) {
     guard delivery.isConnected else { return delivery.logEntry.outcome = .cut }
     runner.refuse(failure.problem)
   }
@@ -266,7 +266,7 @@ extension PassThrough {
         isLost = false
         if mayOwn { worker.giveBack(request) }
       }
-      throw error.problem
+      fail(error)
     }
   }
 }

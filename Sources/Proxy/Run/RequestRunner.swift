@@ -55,11 +55,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     switch subject {
     case .passed(let target, let route, let label):
       try refuseWithoutMemory()
-      do throws(PassageFailure) {
-        try await PassThrough(runner: self, label: label).run(target, by: route)
-      } catch {
-        throw error.problem
-      }
+      let passage = PassThrough(runner: self, label: label)
+      do throws(PassageFailure) { try await passage.run(target, by: route) } catch { passage.fail(error) }
     case .keyed(let call):
       try await claimInTask(call)
     case .batch(let batch):

@@ -60,7 +60,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       // A body that cannot be read ends the request, as it may without protection.
       if let failure = delivery.bodyFailure { throw failure }
       do throws(PassageFailure) { try await passage.run(request.target, by: route) } catch {
-        throw error.problem
+        passage.fail(error)
       }
       return
     }
@@ -173,7 +173,7 @@ extension ShadowRun {
       }
       await end(lease, end(of: head, ownership.call, lease))
     } catch {
-      runner.refuse(error.problem)
+      passage.fail(error)
       await end(lease, error.isUnsent ? .released(.remembered) : .unknown(.connectionLost))
     }
   }

@@ -7,8 +7,9 @@ import Platform
 /// begin without one.
 ///
 /// Confined to the loop of its context. A command takes at most `RedisEndpointSettings.timeout`, and a call is one
-/// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long.
-/// A stall of this process is not counted for a claim that Redis refused as late.
+/// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long,
+/// and one that has shared the command of another in vain as long again. A stall of this process is not counted for a
+/// claim that Redis refused as late.
 public struct RedisStore: RecordStore {
   let nodes: RedisNodes
   let subscriber: RedisSubscriber
@@ -58,9 +59,9 @@ public struct RedisStore: RecordStore {
     _ = try await nodes.run(.clock, .any)
   }
 
-  /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
-  /// task continues the claim if there is no connection yet, or if the reply is not final. Claims of one key and
-  /// payload that are to be written at once share one command (`SharedClaims`).
+  /// Claims a record. One copy of the command is written without a task; a task continues the claim if there is no
+  /// connection yet, or if the reply is not final. Claims of one key and payload that are to be written at once share
+  /// one command (`SharedClaims`).
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     guard !nodes.shared.join(request, onReply) else { return }
     start(nodes.shared.call(request, onReply))
@@ -80,8 +81,17 @@ public struct RedisStore: RecordStore {
   private func end(_ call: ClaimCall, with reply: ClaimReply) {
     call.onReply(reply)
     for follower in nodes.shared.ended(call) {
-      if let reply = reply.forFollower { follower.onReply(reply) } else { start(follower) }
+      if let reply = reply.forFollower { follower.onReply(reply) } else { start(anew(follower)) }
     }
+  }
+
+  /// Returns a claim that has shared a command in vain. Its caller's leave to take a record over is that of the time when
+  /// it began: after a command that had to be repeated, it takes none over.
+  private func anew(_ call: ClaimCall) -> ClaimCall {
+    guard let joinedAt = call.joinedAt, BootInstant.now - joinedAt > nodes.settings.timeout else {
+      return call
+    }
+    return ClaimCall(request: call.request.changed(takeOver: .never), onReply: call.onReply)
   }
 
   /// Returns the request in its present form, which takes no record over for a while after another server has taken

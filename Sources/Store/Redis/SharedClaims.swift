@@ -1,10 +1,13 @@
 import Idempotency
+import Platform
 
 /// A claim on its way, and the receiver of its reply.
 struct ClaimCall: Sendable {
   let request: ClaimRequest
   /// The number by which later claims share its command; `nil` if none may.
-  let number: Int?
+  var number: Int?
+  /// The time from which it has waited for the reply to another one's command; `nil` if it has a command of its own.
+  var joinedAt: BootInstant?
   let onReply: @Sendable (ClaimReply) -> Void
 }
 
@@ -28,7 +31,7 @@ final class SharedClaims {
     }
     guard let leader else { return false }
     followers[leader.number, default: []].append(
-      ClaimCall(request: request, number: nil, onReply: onReply))
+      ClaimCall(request: request, joinedAt: .now, onReply: onReply))
     return true
   }
 

@@ -1,11 +1,13 @@
 import Dispatch
+import Logging
+import NIOCore
 import Platform
 import Synchronization
 
 /// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own.
 ///
 /// A request never waits for the collector: spans for which there is no room, and spans that the collector refuses, are
-/// dropped and counted.
+/// dropped, counted, and reported in the log once a minute.
 public final class Tracer: Sendable {
   /// The maximum number of spans that wait; some 8 MiB.
   private static let capacity = 16_384
@@ -27,16 +29,19 @@ public final class Tracer: Sendable {
   private let traceCount = Atomic<Int>(0)
   /// The sampling interval: one of this many traces that begin here is kept.
   private let sample: Int
-  private let send: @Sendable ([UInt8]) -> Bool
+  private let logger: Logger
+  private let send: @Sendable ([UInt8]) -> String?
 
   /// Creates a tracer and starts its sending thread.
   ///
   /// - Parameters:
   ///   - sample: The sampling interval: one of this many traces that begin here is kept. For a trace that a client
   ///     began, the client's own sampling flag decides.
-  ///   - send: Sends one request body to the collector and returns whether the collector took it. May block.
-  public init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
+  ///   - send: Sends one request body to the collector. Returns the reason for which the collector did not take it, or
+  ///     `nil` if it did. May block.
+  public init(sample: Int, logger: Logger, send: @escaping @Sendable ([UInt8]) -> String?) {
     self.sample = sample
+    self.logger = logger
     self.send = send
     startNeededThread { [self] in run() }
   }
@@ -85,13 +90,22 @@ public final class Tracer: Sendable {
   }
 
   private func run() {
+    var pace = LogPace<Bool>()
+    var unlogged = 0
     while true {
       _ = wakeUp.wait(timeout: .now() + Self.interval)
       while let spans = take() {
-        let isTaken = send(SpanDocument.encode(spans))
+        let fault = send(SpanDocument.encode(spans))
         state.withLock { state in
-          if isTaken { state.sent += spans.count } else { state.dropped += spans.count }
+          if fault == nil { state.sent += spans.count } else { state.dropped += spans.count }
         }
+        guard let fault else { continue }
+        unlogged += spans.count
+        guard pace.count(true, at: .now()) != nil else { continue }
+        logger.warning(
+          "the collector of traces takes no spans (tracing.otlp)",
+          metadata: ["reason": "\(fault)", "spans": .stringConvertible(unlogged)])
+        unlogged = 0
       }
       if state.withLock({ $0.isClosed }) { return _ = idle.signal() }
     }

@@ -36,7 +36,7 @@ struct MemberDigestsTests {
     (#"{"a":{"b":[1,2]},"c":1,"d":2}"#, #"{"a":{"b":[2,1]},"c":1,"e":3}"#, "/a +/e -1"),
     (#"{"a":1}"#, #"{"\u0061":1}"#, "(no top-level member)"), (#"{"a":1}"#, #"{"a":1.0}"#, "/a"),
     (#"{}"#, #"{}"#, "(no top-level member)"), (#"{"a/b~":1}"#, #"{"a/b~":2}"#, "/a~1b~0"),
-    // What a terminal or a reader of logs would take for a command or a line's end is escaped.
+    // Characters that a terminal or a reader of logs would take for a command or a line's end are escaped.
     (#"{"ä\u009b2J":1}"#, #"{"ä\u009b2J":2}"#, #"/ä\u009B2J"#),
     (
       #"{"\u007f\u0085\u2028\u202e\u2066":1}"#, #"{"\u007f\u0085\u2028\u202e\u2066":2}"#,

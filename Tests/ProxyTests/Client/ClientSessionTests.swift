@@ -198,6 +198,20 @@ struct ClientSessionTests {
     #expect(harness.deliveries.count == 101 && harness.channel.isActive)
   }
 
+  @Test func `the bodies of many refused uploads end nothing`() throws {
+    var limits = LimitSettings()
+    limits.http2MaxStreams = 10
+    let harness = try HTTP2Harness(limits: limits, acknowledges: false)
+    defer { harness.close() }
+    let streams = (0..<100).map { UInt32(2 * $0 + 1) }
+    try harness.send(try streams.map { try harness.request("POST", on: $0, isEnd: false) })
+    #expect(try harness.received().texts == streams.dropFirst(10).map { "\($0) reset 7" })
+    // They were under way when the client learnt of that.
+    try harness.send(streams.map { HTTP2TestFrame.data($0, 10) })
+    #expect(harness.channel.isActive && harness.deliveries.count == 10)
+    #expect(harness.deliveries.allSatisfy { $0.isConnected })
+  }
+
   @Test func `the responses to one read leave in one flush`() throws {
     let harness = try HTTP2Harness()
     defer { harness.close() }

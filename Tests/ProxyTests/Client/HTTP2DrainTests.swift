@@ -4,7 +4,7 @@ import Testing
 
 struct HTTP2DrainTests {
   @Test func `an idle connection ends once the client knows`() {
-    var drain = HTTP2Drain(maxRunning: 2)
+    var drain = HTTP2Drain(maxStreams: 2)
     #expect(drain.begin() == .announce)
     #expect(drain.begin() == .nothing)
     #expect(drain.confirmed() == .close(last: 0))
@@ -12,7 +12,7 @@ struct HTTP2DrainTests {
   }
 
   @Test func `streams that are open are finished, also those that came after the announcement`() {
-    var drain = HTTP2Drain(maxRunning: 2)
+    var drain = HTTP2Drain(maxStreams: 2)
     let first = drain.opened(1)
     #expect(drain.begin() == .announce)
     let second = drain.opened(3)
@@ -23,7 +23,7 @@ struct HTTP2DrainTests {
   }
 
   @Test func `streams above the last one that was named are not taken`() {
-    var drain = HTTP2Drain(maxRunning: 2)
+    var drain = HTTP2Drain(maxStreams: 2)
     _ = drain.opened(1)
     _ = drain.begin()
     #expect(drain.confirmed() == .name(last: 1))
@@ -38,14 +38,14 @@ struct HTTP2DrainTests {
   }
 
   @Test func `a serving connection stays when its last stream ends`() {
-    var drain = HTTP2Drain(maxRunning: 2)
+    var drain = HTTP2Drain(maxStreams: 2)
     _ = drain.opened(1)
     #expect(drain.ended() == .nothing)
     #expect(drain.stage == .serving)
   }
 
   @Test func `a delivery that continues after a reset counts`() {
-    var drain = HTTP2Drain(maxRunning: 2)
+    var drain = HTTP2Drain(maxStreams: 2)
     let verdicts = (0..<3).map { _ in drain.acquire() }
     #expect(verdicts == [true, true, false])
     drain.release()

@@ -32,7 +32,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     self.downstream = downstream
     self.peer = peer
     memory = ConnectionMemory(on: downstream)
-    drainState = HTTP2Drain(maxRunning: downstream.limits.http2MaxStreams)
+    drainState = HTTP2Drain(maxStreams: downstream.limits.http2MaxStreams)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
@@ -229,8 +229,9 @@ extension LimitSettings {
     connection.contentLengthValidation = .disabled
     // As many frames of 16 KiB as the largest head takes.
     connection.maximumSequentialContinuationFrames = maxHead >> 14 + 1
-    // Frames that were under way when their streams were reset are no fault of the client's.
-    connection.maximumRecentlyResetStreams = max(http2MaxStreams, 32)
+    // Frames that were under way when their streams were reset are no fault of the client's, nor are those of streams
+    // that were refused before it knew how many it may open.
+    connection.maximumRecentlyResetStreams = max(2 * http2MaxStreams, 256)
     // One more, for the acknowledgement that `FrameGuard` puts in.
     connection.controlFrameRateLimit.maximumCount = http2ControlFrames + 1
     connection.controlFrameRateLimit.windowLength = Self.window

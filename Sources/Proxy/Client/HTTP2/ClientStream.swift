@@ -19,7 +19,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   private(set) var context: ChannelHandlerContext?
   var machine = HTTP2StreamMachine()
   var delivery: Delivery?
-  /// Whether the stream came too late, since the connection ends.
+  /// Whether the stream is refused: it is one too many, or the connection ends.
   private var isRefused = false
   /// Whether the stream is read.
   private var isReading = true

@@ -11,7 +11,7 @@ import Wire
 /// codec sends 0 to a client that misbehaves.
 ///
 /// The codec also keeps to the limits of its SETTINGS only once they are acknowledged, and takes heads of 16 KiB until
-/// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads alone, which bind no
+/// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads and streams alone, and bind no
 /// client: they are taken out here, and acknowledged as soon as the client's have come.
 ///
 /// The codec ends the whole connection for a stream beyond the announced number, where RFC 9113, section 5.1.2, has that

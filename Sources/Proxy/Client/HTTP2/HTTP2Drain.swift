@@ -25,7 +25,8 @@ struct HTTP2Drain {
     case close(last: Int)
   }
 
-  private let maxRunning: Int
+  /// The maximum number of open streams, and of deliveries that run.
+  private let maxStreams: Int
   private(set) var stage = Stage.serving
   /// The number of open streams.
   private(set) var streams = 0
@@ -36,13 +37,13 @@ struct HTTP2Drain {
   /// section 6.8).
   private(set) var last = 0
 
-  init(maxRunning: Int) { self.maxRunning = maxRunning }
+  init(maxStreams: Int) { self.maxStreams = maxStreams }
 
   /// Counts a new stream, whose end must follow. False if it must be refused: it is one more than may be open (RFC 9113,
   /// section 5.1.2), or above the last one that was named.
   mutating func opened(_ id: Int) -> Bool {
     streams += 1
-    guard streams <= maxRunning else { return false }
+    guard streams <= maxStreams else { return false }
     switch stage {
     case .serving, .announced:
       last = max(last, id)
@@ -59,7 +60,7 @@ struct HTTP2Drain {
 
   /// Acquires a slot for one more delivery; false if there is none. `release` must follow.
   mutating func acquire() -> Bool {
-    guard running < maxRunning else { return false }
+    guard running < maxStreams else { return false }
     running += 1
     return true
   }

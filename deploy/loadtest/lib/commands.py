@@ -36,7 +36,8 @@ class Watch:
         self.redis.close()
 
     def commands(self):
-        """The claim, the completion and the replay of a key that was used twice since the beginning, as under load."""
+        """The claim, the completion and the replay of a key that was used twice since the last call, as under load; None
+        if there is none."""
         mark = secrets.token_hex(8)
         self.redis.command("ECHO", mark)
         found = collections.defaultdict(list)  # by key: a load before may still have commands under way
@@ -46,9 +47,9 @@ class Watch:
             if command and command[0] in KEY and b" lua]" not in line and command[KEY[command[0]]].endswith(b"}"):
                 found[command[KEY[command[0]]]].append(command)
         # A completion under load is given the time, its last argument. The last of a claim by script is its origin.
-        return next(
+        return next((
             three for three in found.values()
-            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and three[1][-1].isdigit())
+            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and three[1][-1].isdigit()), None)
 
 
 class Saturation:

@@ -30,22 +30,25 @@ struct AbuseTests {
     }
   }
 
-  /// Frames of HTTP/2: a client with windows as large as they may be, and its request of a page.
+  /// Frames of HTTP/2: a client with windows as large as they may be, and its requests of a few pages. Together they fill
+  /// what Semel holds of a connection.
   private static let openWindows: [UInt8] =
     Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [
       0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7F, 0xFF, 0xFF, 0xFF,
     ]
-    + [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x40, 0, 0, 0] + [0, 0, 12, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x04, 5]
-    + Array("/open".utf8) + [0x01, 1, 0x61]
+    + [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x40, 0, 0, 0]
+    + [1, 3, 5, 7].flatMap { stream -> [UInt8] in
+      [0, 0, 12, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x04, 5] + Array("/open".utf8) + [0x01, 1, 0x61]
+    }
 
   @Test func `a client of HTTP 2 that does not read at all is reset`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}"])) { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(64 << 20)) }
-      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy, receiveBuffer: 64 << 10)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.setReading(false)
       try await connection.send(Self.openWindows)
-      try await rig.backend.arrived(1)
+      try await rig.backend.arrived(4)
       try await rig.semel.counter("semel_open_connections", becomes: 0)
       // An end in order would leave megabytes in the kernel, for as long as the client likes.
       try? await connection.setReading(true)

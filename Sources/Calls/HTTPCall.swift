@@ -62,7 +62,8 @@ public struct HTTPCall: Sendable {
     easy.set(CURLOPT_HEADERFUNCTION, callback: receiveLine)
     easy.set(CURLOPT_HEADERDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
     guard semel_easy_set_string(easy.raw, CURLOPT_URL, url) == CURLE_OK else {
-      throw Failure(description: "\(url) is no URL")
+      // It may hold a password, and failures are logged.
+      throw Failure(description: "libcurl does not take the URL")
     }
     var list: UnsafeMutablePointer<curl_slist>?
     // Without `Expect`, which would cost a round trip.

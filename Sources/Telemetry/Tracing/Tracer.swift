@@ -6,8 +6,8 @@ import Synchronization
 
 /// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own.
 ///
-/// A request never waits for the collector: spans for which there is no room, and spans that the collector refuses, are
-/// dropped, counted, and reported in the log once a minute.
+/// A request never waits for the collector: spans for which there is no room, and spans that the collector does not take,
+/// are dropped and counted. The log has the reason for the latter once a minute.
 public final class Tracer: Sendable {
   /// The maximum number of spans that wait; some 8 MiB.
   private static let capacity = 16_384

@@ -12,10 +12,7 @@ extension Key {
         of the admin listener has seen lately. It also prints the digest by which the log of every node shows the key.
         """)
 
-    @Option(
-      parsing: .unconditionalSingleValue,
-      help: "The idempotency key. Once for each part of a key that has several.")
-    var key: [String] = []
+    @OptionGroup var key: StatedKey
 
     @Option(help: "The digest of a key, as the log shows it.")
     var keyDigest: String?
@@ -38,9 +35,6 @@ extension Key {
       guard key.isEmpty || keyDigest == nil else {
         throw ValidationError("give --key or --key-digest, not both")
       }
-      guard !key.contains("") else {
-        throw ValidationError("--key is empty: give the one that the client sends")
-      }
       for (name, digest) in [("--key-digest", keyDigest), ("--caller-digest", callerDigest)] {
         guard let digest, !Self.isDigest(digest) else { continue }
         throw ValidationError("\(name) is the eight hexadecimal digits that the log shows")
@@ -55,7 +49,7 @@ extension Key {
     private static let maxRecords = 100_000
 
     private struct Search: Encodable {
-      var key: NamedRecord.Texts?
+      var key: StatedKey?
       var keyDigest: String?
       var callerDigest: String?
       var route: String?
@@ -76,8 +70,7 @@ extension Key {
       let encoder = JSONEncoder()
       encoder.keyEncodingStrategy = .convertToSnakeCase
       var search = Search(
-        key: key.isEmpty ? nil : NamedRecord.Texts(texts: key), keyDigest: keyDigest,
-        callerDigest: callerDigest, route: route)
+        key: key.isEmpty ? nil : key, keyDigest: keyDigest, callerDigest: callerDigest, route: route)
       var parts: [(text: Data, part: Part)] = []
       var count = 0
       repeat {

@@ -4,14 +4,10 @@ import Idempotency
 
 /// The record that a command is about, by route, caller and key.
 struct NamedRecord: ParsableArguments {
-  // Keys may begin with a hyphen.
   @Option(parsing: .unconditional, help: "The route's name.")
   var route: String?
 
-  @Option(
-    parsing: .unconditionalSingleValue,
-    help: "The idempotency key. Once for each part of a key that has several.")
-  var key: [String] = []
+  @OptionGroup var key: StatedKey
 
   @Option(
     parsing: .unconditionalSingleValue,
@@ -30,9 +26,6 @@ struct NamedRecord: ParsableArguments {
   var host: String?
 
   func validate() throws {
-    guard !key.contains("") else {
-      throw ValidationError("--key is empty: give the one that the client sends")
-    }
     for part in caller where !part.contains("=") {
       throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
     }
@@ -53,26 +46,16 @@ struct NamedRecord: ParsableArguments {
   /// The description of a record for the admin listener.
   struct Query: Encodable {
     var route: String
-    var key: Texts
+    var key: StatedKey
     var caller: [String: String]
     var path: String?
     var method: String?
     var host: String?
   }
 
-  /// A text, or a list of the texts of several parts.
-  struct Texts: Encodable {
-    var texts: [String]
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      if texts.count == 1 { try container.encode(texts[0]) } else { try container.encode(texts) }
-    }
-  }
-
   var query: Query {
     Query(
-      route: route ?? "", key: Texts(texts: key), caller: Dictionary(uniqueKeysWithValues: parts), path: path,
+      route: route ?? "", key: key, caller: Dictionary(uniqueKeysWithValues: parts), path: path,
       method: method, host: host)
   }
 

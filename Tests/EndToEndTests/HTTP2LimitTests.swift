@@ -23,6 +23,37 @@ struct HTTP2LimitTests {
     try await expectEnd("{http2_resets: 20}", of: [["flood", "reset", 200]])
   }
 
+  @Test func `streams beyond the limit without end are a flood`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{http2_max_streams: 3, http2_resets: 20}"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let steps = [1, 3, 5].map { number -> [HTTP2Script.Argument] in
+        ["open", .number(number), HTTP2Script.order("k\(number)"), true]
+      }
+      // A client that does not know the limit yet may open a thousand and ten times the limit.
+      let within = try await HTTP2Script.run(rig, steps + [["flood", "surplus", 1000], ["ping"]])
+      #expect(within.goaways.isEmpty && !within.closed)
+      let beyond = try await HTTP2Script.run(rig, steps + [["flood", "surplus", 1100], ["end"]])
+      #expect(beyond.closed)
+      if let goaway = beyond.goaways.first { #expect(goaway == HTTP2Script.GoAway(code: Self.calm, last: 5)) }
+      gate.open()
+    }
+  }
+
+  @Test func `streams that were refused by hundreds end no request when their bodies come`() async throws {
+    try await Rig.run { rig in
+      let numbers = (0..<500).map { 2 * $0 + 1 }
+      let streams = numbers.map { HTTP2Script.Argument.list([.number($0), HTTP2Script.order("k\($0)")]) }
+      let taken = numbers.prefix(100)
+      let report = try await HTTP2Script.run(
+        rig, [["burst", .list(streams)]] + taken.map { ["response", .number($0)] })
+      #expect(report.goaways.isEmpty && !report.closed)
+      for number in taken { #expect(try report[number].status == 201) }
+      for number in numbers.dropFirst(100) { #expect(try report[number].reset == 7) }
+      #expect(rig.backend.requests.count == 100)
+    }
+  }
+
   /// Frames that advance no request.
   private static let overhead = [
     "ping", "settings", "window_update", "priority", "priority_update", "altsvc", "origin", "unknown",

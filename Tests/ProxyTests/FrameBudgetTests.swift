@@ -38,22 +38,36 @@ struct FrameBudgetTests {
     #expect(Self.take(&budget, 16, 100, at: 1) == 4)
   }
 
-  @Test func `the allowance has an upper bound`() {
+  @Test func `the credit has an upper bound`() {
     var budget = FrameBudget(max: 1)
     for _ in 0..<100_000 { budget.sent(1) }
     #expect(Self.take(&budget, 8, 100_000, at: 1) == 50_001)
   }
 }
 
+struct AllowanceTests {
+  @Test func `a larger beginning is used up once`() {
+    var allowance = Allowance(30, initial: 100)
+    let take = { (count: Int, seconds: Int64) in
+      (0..<count).count { _ in allowance.take(.uptimeNanoseconds(0) + .seconds(seconds)) }
+    }
+    #expect(take(90, 1) == 90)
+    // What is left of the beginning is less than what time fills.
+    #expect(take(200, 1000) == 30)
+    #expect(take(200, 1001) == 1)
+    #expect(take(200, 5000) == 30)
+  }
+}
+
 struct ReadLimitTests {
-  @Test func `many small frames in a read make the next reads small, until few come`() {
+  @Test func `much work in a read makes the next reads small, until little comes`() {
     var limit = ReadLimit()
-    for (frames, changes, bytes) in [
+    for (work, changes, bytes) in [
       (511, false, ReadLimit.full), (512, true, ReadLimit.small), (400, false, ReadLimit.small),
       (32, false, ReadLimit.small), (31, true, ReadLimit.full), (0, false, ReadLimit.full),
     ] {
-      let hasChanged = limit.changes(after: frames)
-      #expect(hasChanged == changes && limit.bytes == bytes, "\(frames)")
+      let hasChanged = limit.changes(after: work)
+      #expect(hasChanged == changes && limit.bytes == bytes, "\(work)")
     }
   }
 }

@@ -69,9 +69,15 @@ struct ResolutionDocument: OperatorDocument {
   /// - Parameters:
   ///   - known: The name of the route that the record has; `nil` if nobody knows.
   ///   - routes: The routes of the present configuration, in which a record's route may be missing.
+  /// - Throws: Where another route is given than the record's.
   func route(known: String?, among routes: [RoutePolicy]) throws(AdminError) -> RoutePolicy? {
     let given = try route.map(routes.route(named:))
-    return routes.first { $0.name == known } ?? given
+    guard let own = routes.first(where: { $0.name == known }) else { return given }
+    guard given == nil || given?.name == own.name else {
+      throw AdminError(
+        .badRequest, "the record is of route \(own.name), not \(route ?? ""): name that one, or none")
+    }
+    return own
   }
 
   /// The refusal of the statement by a record that stands as this document shows.

@@ -14,18 +14,29 @@ struct ResultLikeness {
       else { continue }
       if delivery == Delivery() { good.append(response) } else { others.append(response) }
     }
-    let pairs = good.enumerated().flatMap { index, response in
-      (Array(good.dropFirst(index + 1)) + others).map { (response, $0) }
-    }
-    keysShareResults = pairs.contains { $0.hasSameResult(as: $1) }
+    keysShareResults = Self.hasEqual(good.map(Result.init), others.map(Result.init))
     guard case .responses(let pointer)? = oracle else {
       keysShareIDs = false
       return
     }
-    keysShareIDs = pairs.contains { first, second in
-      let id = first.json?.value(at: pointer)?.scalarText
-      return id != nil && id == second.json?.value(at: pointer)?.scalarText
+    // Each response is parsed once: it may have megabytes.
+    let ids = { (responses: [RawResponse]) in
+      responses.compactMap { $0.json?.value(at: pointer)?.scalarText }
     }
+    keysShareIDs = Self.hasEqual(ids(good), ids(others))
+  }
+
+  private struct Result: Hashable {
+    let status: Int
+    let body: [UInt8]
+
+    init(_ response: RawResponse) { (status, body) = (response.status, response.body) }
+  }
+
+  /// Whether two of the good values are equal, or a good one and another.
+  private static func hasEqual<Value: Hashable>(_ good: [Value], _ others: [Value]) -> Bool {
+    let distinct = Set(good)
+    return distinct.count < good.count || others.contains { distinct.contains($0) }
   }
 
   /// The evidence of a script, with what the whole run has shown about it.

@@ -44,11 +44,7 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
       // One read per wake-up: most requests are one read, and another one costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
-      // Most requests fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
-      .childChannelOption(
-        .recvAllocator,
-        value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
-      )
+      .childChannelOption(.recvAllocator, value: ClientReadSizes())
       .childChannelInitializer { [self] channel in
         channel.eventLoop.makeCompletedFuture { try accept(channel, at: listener) }
       }

@@ -85,13 +85,10 @@ public struct RedisStore: RecordStore {
     }
   }
 
-  /// Returns a claim that has shared a command in vain. Its caller's leave to take a record over is that of the time when
-  /// it began: after a command that had to be repeated, it takes none over.
+  /// Returns a claim that has shared a command in vain. It takes no record over: its caller's leave for that is of the
+  /// time when it began, and this process may have become the holder of the record's outcome since.
   private func anew(_ call: ClaimCall) -> ClaimCall {
-    guard let joinedAt = call.joinedAt, BootInstant.now - joinedAt > nodes.settings.timeout else {
-      return call
-    }
-    return ClaimCall(request: call.request.changed(takeOver: .never), onReply: call.onReply)
+    ClaimCall(request: call.request.changed(takeOver: .never), onReply: call.onReply)
   }
 
   /// Returns the request in its present form, which takes no record over for a while after another server has taken

@@ -1,13 +1,10 @@
 import Idempotency
-import Platform
 
 /// A claim on its way, and the receiver of its reply.
 struct ClaimCall: Sendable {
   let request: ClaimRequest
-  /// The number by which later claims share its command; `nil` if none may.
+  /// The number by which later claims share its command; `nil` if it has none of its own, or one that none may share.
   var number: Int?
-  /// The time from which it has waited for the reply to another one's command; `nil` if it has a command of its own.
-  var joinedAt: BootInstant?
   let onReply: @Sendable (ClaimReply) -> Void
 }
 
@@ -18,20 +15,17 @@ struct ClaimCall: Sendable {
 /// executed after each of them has arrived, so that none is given an outcome that was forgotten before. Only an outcome
 /// is shared. Whatever else the first one is told, each of the others then sends a command of its own.
 final class SharedClaims {
-  /// The claims whose commands have not left yet, in the order of their numbers.
-  private var unwritten: ContiguousArray<(request: ClaimRequest, number: Int)> = []
+  /// The claims whose commands have not left yet, the first of each record. Batches make thousands of them at once.
+  private var unwritten: [RecordID: (fingerprint: Fingerprint, number: Int)] = [:]
   /// The claims that share a command, by the number of the one that sends it.
   private var followers: [Int: [ClaimCall]] = [:]
   private var lastNumber = 0
 
   /// Takes a claim that shares the command of an earlier one. False if there is none.
   func join(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> Bool {
-    let leader = unwritten.first {
-      $0.request.id == request.id && $0.request.fingerprint == request.fingerprint
-    }
-    guard let leader else { return false }
+    guard let leader = unwritten[request.id], leader.fingerprint == request.fingerprint else { return false }
     followers[leader.number, default: []].append(
-      ClaimCall(request: request, joinedAt: .now, onReply: onReply))
+      ClaimCall(request: request, onReply: onReply))
     return true
   }
 
@@ -43,7 +37,8 @@ final class SharedClaims {
 
   /// Takes a claim whose command leaves with the next write. Others may share it until then.
   func appended(_ call: ClaimCall) {
-    if let number = call.number { unwritten.append((call.request, number)) }
+    guard let number = call.number, unwritten[call.request.id] == nil else { return }
+    unwritten[call.request.id] = (call.request.fingerprint, number)
   }
 
   /// Handles the writing of all commands that were appended so far.
@@ -55,7 +50,7 @@ final class SharedClaims {
   func ended(_ call: ClaimCall) -> [ClaimCall] {
     guard let number = call.number else { return [] }
     // A command that a lost connection has left unwritten.
-    if let first = unwritten.first, first.number <= number { unwritten.removeAll { $0.number == number } }
+    if !unwritten.isEmpty, unwritten[call.request.id]?.number == number { unwritten[call.request.id] = nil }
     guard !followers.isEmpty else { return [] }
     return followers.removeValue(forKey: number) ?? []
   }

@@ -47,7 +47,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
       // Never announced, because server push is disabled.
       pushed.close()
     }
-    try channel.pipeline.syncOperations.addHandlers([SettingsIntake(), codec, connection])
+    try channel.pipeline.syncOperations.addHandlers([BackendFrameIntake(), codec, connection])
     connection.multiplexer = try codec.syncMultiplexer()
   }
 

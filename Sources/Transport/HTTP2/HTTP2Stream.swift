@@ -143,7 +143,7 @@ extension HTTP2Stream {
     guard length != nil else { throw .badStatusLine }
     try length?.add(piece.readableBytes)
     if isEnd { try length?.end() }
-    if piece.readableBytes > 0 { exchange.received(piece) }
+    if piece.readableBytes > 0 { exchange.received(piece.compact) }
     if isEnd { finish(trailers: ByteBuffer()) }
   }
 

@@ -275,6 +275,16 @@ class Connection:
         self.h2.send_data(stream, b"half")
         self.cut()
 
+    def do_crumbs(self, stream, request):
+        """A body byte by byte, and 40 MiB of frames of no meaning between its bytes."""
+        self.head(stream, 200, ("content-length", "640"))
+        self.flush()
+        unknown = b"\x00\x40\x00\x42\x00\x00\x00\x00\x00" + b"x" * (16 << 10)
+        byte = b"\x00\x00\x01\x00\x00" + stream.to_bytes(4, "big") + b"x"
+        for _ in range(639):
+            self.socket.sendall(byte + 4 * unknown)
+        self.socket.sendall(byte[:4] + b"\x01" + byte[5:])
+
     def do_begun(self, stream, request):
         self.head(stream, 200)
         self.h2.send_data(stream, b"some")

@@ -170,6 +170,41 @@ class Client:
         block = self.h2.encoder.encode([tuple(field) for field in fields]) + b"\x00\x00\x01y"
         self.raw(len(block).to_bytes(3, "big") + b"\x01\x05" + struct.pack(">I", number) + block)
 
+    def padded(self, first, count):
+        """Requests beside frames of no meaning: 48 KiB a request, so that reads end within frames."""
+        unknown = b"\x00\x40\x00\x42\x00\x00\x00\x00\x00" + b"x" * (16 << 10)
+        fields = [(":method", "HEAD"), (":scheme", "http"), (":path", "/x"), (":authority", "a")]
+        for number in range(first, first + 2 * count, 2):
+            self.h2.send_headers(number, fields, end_stream=True)
+            self.raw(self.h2.data_to_send() + 3 * unknown)
+            self.response(number)
+
+    def crumbs(self, streams):
+        """A byte of each of many bodies, and frames of no meaning between them, all in one write."""
+        unknown = b"\x00\x3e\x80\x42\x00\x00\x00\x00\x00" + b"x" * 16000
+        bytes = b""
+        for number, fields in streams:
+            self.h2.send_headers(number, [tuple(field) for field in fields])
+            self.h2.send_data(number, b"{")
+            bytes += self.h2.data_to_send() + 4 * unknown
+        self.raw(bytes)
+
+    def burst(self, streams):
+        """Requests at once, before anything is read, whose bodies come when most of them have been refused."""
+        for number, fields in streams:
+            self.stream(number)
+            self.h2.send_headers(number, [tuple(field) for field in fields])
+        self.flush()
+        self.resets(len(streams) - 100)
+        self.raw(b"".join(b"\x00\x00\x02\x00\x01" + struct.pack(">I", number) + b"{}" for number, _ in streams))
+
+    def ping(self):
+        """Waits until all that was sent has been read."""
+        before = self.acknowledged
+        self.h2.ping(b"all read")
+        self.flush()
+        self.receive(lambda: self.acknowledged > before)
+
     def half_close(self):
         """Sends nothing more, and reads on."""
         self.is_silent = True
@@ -257,6 +292,11 @@ class Client:
                     self.h2.send_headers(number, fields, end_stream=True)
                     self.h2.reset_stream(number, 8)
                     self.flush()
+                case "surplus":
+                    # h2 itself keeps to the limit.
+                    block = self.h2.encoder.encode(fields)
+                    head = len(block).to_bytes(3, "big") + b"\x01\x05" + struct.pack(">I", 2 * index + 1001)
+                    self.raw(head + block)
                 case "empty":
                     self.raw(b"\x00\x00\x00\x00\x00" + struct.pack(">I", 1))
                 case "continuation":

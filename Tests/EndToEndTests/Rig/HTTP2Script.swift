@@ -5,12 +5,13 @@ import TestSupport
 struct HTTP2Script {
   /// The words of a step.
   enum Argument: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
-    ExpressibleByBooleanLiteral
+    ExpressibleByBooleanLiteral, Sendable
   {
     case text(String)
     case number(Int)
     case flag(Bool)
     case fields([[String]])
+    case list([Self])
 
     init(stringLiteral value: String) { self = .text(value) }
     init(integerLiteral value: Int) { self = .number(value) }
@@ -23,6 +24,7 @@ struct HTTP2Script {
       case .number(let number): try container.encode(number)
       case .flag(let flag): try container.encode(flag)
       case .fields(let fields): try container.encode(fields)
+      case .list(let list): try container.encode(list)
       }
     }
   }

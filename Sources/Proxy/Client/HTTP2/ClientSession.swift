@@ -19,6 +19,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   let peer: ClientPeer
   let memory: ConnectionMemory
   private var drainState: HTTP2Drain
+  /// The streams that may still be refused before the connection ends for a flood.
+  private var refusals: Allowance
   /// Whether the codec has sent a GOAWAY with an error, which ends the connection.
   private var hasFailed = false
   /// The open streams. The codec does not pass the end of the client's input on to them.
@@ -33,6 +35,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     self.peer = peer
     memory = ConnectionMemory(on: downstream)
     drainState = HTTP2Drain(maxStreams: downstream.limits.http2MaxStreams)
+    refusals = Allowance(
+      downstream.limits.http2Resets, initial: downstream.limits.http2MaxUninformedStreams)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
@@ -135,6 +139,13 @@ extension ClientSession {
 
   func releaseSlot() { drainState.release() }
 
+  /// Handles a stream that was refused. Clients that know how many they may open are refused few; the others cost as
+  /// much as requests, and advance none.
+  func refused() {
+    guard !refusals.take(.now()) else { return }
+    context?.triggerUserOutboundEvent(FrameGuard.Flood(), promise: nil)
+  }
+
   /// Notes that the codec has sent a GOAWAY with an error.
   func didFail() { hasFailed = true }
 
@@ -196,9 +207,6 @@ extension ClientSession {
 }
 
 extension LimitSettings {
-  /// The time for which resets and control frames count.
-  private static let window = TimeAmount.seconds(30)
-
   /// The largest head, in bytes, that does not end the connection.
   private var maxHead: Int { 2 * headerBytes }
 
@@ -206,10 +214,12 @@ extension LimitSettings {
   /// A head between the limit and that gets 431 on its own stream.
   private var maxHeadSetting: HTTP2Setting { HTTP2Setting(parameter: .maxHeaderListSize, value: maxHead) }
 
-  /// The number of streams at which the codec ends the connection: many times what is announced, which a client may
-  /// exceed before it knows that. Those beyond the announced number are refused one by one.
+  /// The number of streams that a client may open before it knows how many it may: many times what is announced. Those
+  /// beyond the announced number are refused one by one. Above this number the codec ends the connection.
+  fileprivate var http2MaxUninformedStreams: Int { 1000 + 10 * http2MaxStreams }
+
   private var codecStreamsSetting: HTTP2Setting {
-    HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000 + 10 * http2MaxStreams)
+    HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxUninformedStreams)
   }
 
   /// The SETTINGS with which the server begins. `FrameGuard` announces the number of streams in place of the codec's.
@@ -231,10 +241,10 @@ extension LimitSettings {
     connection.maximumSequentialContinuationFrames = maxHead >> 14 + 1
     // Frames that were under way when their streams were reset are no fault of the client's, nor are those of streams
     // that were refused before it knew how many it may open.
-    connection.maximumRecentlyResetStreams = max(2 * http2MaxStreams, 256)
+    connection.maximumRecentlyResetStreams = http2MaxUninformedStreams
     // One more, for the acknowledgement that `FrameGuard` puts in.
     connection.controlFrameRateLimit.maximumCount = http2ControlFrames + 1
-    connection.controlFrameRateLimit.windowLength = Self.window
+    connection.controlFrameRateLimit.windowLength = Allowance.window
     return connection
   }
 
@@ -245,7 +255,7 @@ extension LimitSettings {
     stream.outboundBufferSizeHighWatermark = 64 << 10
     stream.outboundBufferSizeLowWatermark = 32 << 10
     stream.streamResetFrameRateLimit.maximumCount = http2Resets
-    stream.streamResetFrameRateLimit.windowLength = Self.window
+    stream.streamResetFrameRateLimit.windowLength = Allowance.window
     return stream
   }
 }

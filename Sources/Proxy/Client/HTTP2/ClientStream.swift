@@ -94,11 +94,11 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
 // The client's frames.
 extension ClientStream {
   private func begin(_ fields: HPACKHeaders, isEnd: Bool) {
-    guard !isRefused else { return reset(.refusedStream) }
+    guard !isRefused else { return refuse() }
     do throws(WireError) {
       let request = try RequestHead(http2: fields.pairs, isEnd: isEnd, limits: downstream.limits.head)
       machine.didAcceptHead(request.framing, isEnd: isEnd)
-      guard session.acquireSlot() else { return reset(.refusedStream) }
+      guard session.acquireSlot() else { return refuse() }
       let delivery = Delivery(
         request: request, channel: self, memory: session.memory, peer: session.peer, on: downstream)
       holdsSlot = true
@@ -113,10 +113,15 @@ extension ClientStream {
     }
   }
 
+  private func refuse() {
+    reset(.refusedStream)
+    session.refused()
+  }
+
   private func receive(_ piece: ByteBuffer, isEnd: Bool) {
     switch machine.didReceiveData(piece.readableBytes, isEnd: isEnd) {
     case .deliver:
-      if piece.readableBytes > 0 { delivery?.received(piece) }
+      if piece.readableBytes > 0 { delivery?.received(piece.compact) }
       if isEnd { delivery?.bodyEnded() }
     case .fail(let error): fail(error)
     case .drop: break

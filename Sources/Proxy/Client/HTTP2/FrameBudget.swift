@@ -19,7 +19,6 @@ enum FrameKind {
 /// Beyond its credit a client may send `max` at once, and so many again within 30 s. DATA, HEADERS, CONTINUATION and
 /// RST_STREAM are free here: they belong to requests, and the codec bounds those that do not. Pure: time comes in.
 struct FrameBudget {
-  private static let window = TimeAmount.seconds(30)
   /// A WINDOW_UPDATE for the stream and one for the connection.
   private static let creditOfFrame = 2
   /// Clients that read in pieces announce a large frame in several parts; those of Go announce at least 4 KiB at once,
@@ -30,16 +29,11 @@ struct FrameBudget {
   /// The credit for 80 MiB that a client got and has not read yet.
   private static let maxCredit = 50_000
 
-  private let max: Int
   private var credit = 0
-  private var left: Double
-  private var filledAt: NIODeadline?
+  private var allowance: Allowance
 
   /// - Parameter max: The number of frames beyond the credit.
-  init(max: Int) {
-    self.max = max
-    left = Double(max)
-  }
+  init(max: Int) { allowance = Allowance(max) }
 
   /// Credits a frame of DATA or HEADERS that was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) { add(Self.creditOfFrame + bytes / Self.bytesOfCredit) }
@@ -60,39 +54,60 @@ struct FrameBudget {
       credit -= 1
       return true
     }
-    fill(now)
-    guard left >= 1 else { return false }
-    left -= 1
-    return true
-  }
-
-  private mutating func fill(_ now: NIODeadline) {
-    let passed = filledAt.map { (now - $0).nanoseconds } ?? 0
-    filledAt = now
-    left = min(left + Double(passed) / Double(Self.window.nanoseconds) * Double(max), Double(max))
+    return allowance.take(now)
   }
 
   private mutating func add(_ more: Int) { credit = min(credit + more, Self.maxCredit) }
 }
 
-/// The largest read from a connection, by the frames of the read before.
+/// A number of things that a connection may do at once, and again within 30 s. Pure: time comes in.
+struct Allowance {
+  /// The time in which it is full again.
+  static let window = TimeAmount.seconds(30)
+
+  private let max: Double
+  private var left: Double
+  private var filledAt: NIODeadline?
+
+  /// - Parameter initial: The number at the beginning, where it is larger than `max`.
+  init(_ max: Int, initial: Int = 0) {
+    self.max = Double(max)
+    left = Double(Swift.max(max, initial))
+  }
+
+  /// Takes one. False if none is left.
+  mutating func take(_ now: NIODeadline) -> Bool {
+    let passed = filledAt.map { (now - $0).nanoseconds } ?? 0
+    filledAt = now
+    let filled = min(left + Double(passed) / Double(Self.window.nanoseconds) * max, max)
+    left = Swift.max(left, filled)
+    guard left >= 1 else { return false }
+    left -= 1
+    return true
+  }
+}
+
+/// The largest read from a connection, by the work of the read before.
 ///
-/// All frames of a read are handled in one turn of the event loop. A DATA frame of one byte costs about as much as one
-/// of 16 KiB, so that 64 KiB of such frames would delay all other connections for as long as hundreds of requests.
-/// Smaller reads let the others take their turns; they cost a client of many small messages next to nothing.
+/// All frames of a read are handled in one turn. A DATA frame of one byte costs about as much as one of 16 KiB, and a
+/// request of a few bytes eight times as much, so that 64 KiB of such frames would delay all other connections for as
+/// long as thousands of requests. Smaller reads let the others take their turns; they cost a client of many small
+/// messages next to nothing.
 struct ReadLimit {
-  static let full = 64 << 10
-  static let small = 4 << 10
-  private static let manyFrames = 512
-  private static let fewFrames = 32
+  /// The work that a frame of HEADERS makes, in frames of DATA.
+  static let workOfRequest = 8
+  static let full = ClientReadSizes.full
+  static let small = 1 << 10
+  private static let muchWork = 512
+  private static let littleWork = 32
 
   private(set) var bytes = full
 
-  /// Returns whether the limit changes after a read in which `frames` frames began.
-  mutating func changes(after frames: Int) -> Bool {
+  /// Returns whether the limit changes after a read with this work, in frames of DATA.
+  mutating func changes(after work: Int) -> Bool {
     let before = bytes
-    if frames >= Self.manyFrames { bytes = Self.small }
-    if frames < Self.fewFrames { bytes = Self.full }
+    if work >= Self.muchWork { bytes = Self.small }
+    if work < Self.littleWork { bytes = Self.full }
     return bytes != before
   }
 }

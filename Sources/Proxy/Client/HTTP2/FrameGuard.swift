@@ -4,7 +4,7 @@ import Wire
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
 /// other frames that advance no request (`FrameIntake`), lets the client decide on the size of a table
-/// (`HeaderTableLimit`), ends a connection without stating which streams were taken, and takes no new streams once any
+/// (`HeaderTableLimit`), keeps what it has read while reads end within frames (`WholeFrames`), ends a connection without stating which streams were taken, and takes no new streams once any
 /// end has been announced.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
@@ -31,6 +31,9 @@ final class FrameGuard: ChannelDuplexHandler {
     let last: Int
   }
 
+  /// An outbound event: the end of a connection that floods.
+  struct Flood {}
+
   private static let pingAck: [UInt8] = [0, 0, 8, 6, 1, 0, 0, 0, 0]
 
   /// The head of a GOAWAY, before the last stream and the error.
@@ -43,6 +46,7 @@ final class FrameGuard: ChannelDuplexHandler {
   private let session: ClientSession
   private var intake: FrameIntake
   private var headerTable = HeaderTableLimit(prefaceBytes: FrameIntake.magicBytes)
+  private var wholeFrames = WholeFrames(prefaceBytes: FrameIntake.magicBytes)
   private var readLimit = ReadLimit()
   /// Whether the connection ends for a flood: nothing more is read.
   private var isFlooded = false
@@ -61,6 +65,15 @@ final class FrameGuard: ChannelDuplexHandler {
     guard !isFlooded else { return }
     var bytes = unwrapInboundIn(data)
     headerTable.apply(to: &bytes)
+    var work = 0
+    wholeFrames.read(bytes) { work += read($0, context) }
+    if !isFlooded, readLimit.changes(after: work) { limitReads(context) }
+  }
+
+  /// Reads whole frames. Returns their work.
+  private func read(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Int {
+    // The frames before may have been the flood.
+    guard !isFlooded else { return 0 }
     let passed = intake.read(bytes, now: .now())
     for ping in passed.pings {
       var frame = context.channel.allocator.buffer(capacity: Self.pingAck.count + 8)
@@ -69,17 +82,18 @@ final class FrameGuard: ChannelDuplexHandler {
       context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
     }
     for bytes in passed.bytes { context.fireChannelRead(wrapInboundOut(bytes)) }
-    if passed.isFlood { return endFlood(context) }
-    if readLimit.changes(after: passed.frames) { limitReads(context) }
+    if passed.isFlood { endFlood(context) }
+    return passed.work
   }
 
   private func limitReads(_ context: ChannelHandlerContext) {
-    let allocator = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: readLimit.bytes)
-    try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
+    let sizes = ClientReadSizes(max: readLimit.bytes)
+    try? context.channel.syncOptions?.setOption(.recvAllocator, value: sizes)
   }
 
   /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.
   private func endFlood(_ context: ChannelHandlerContext) {
+    guard !isFlooded else { return }
     isFlooded = true
     goAway(session.lastStream, Self.enhanceYourCalm, context, promise: nil)
     session.misbehaved()
@@ -98,10 +112,13 @@ final class FrameGuard: ChannelDuplexHandler {
   func triggerUserOutboundEvent(
     context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
   ) {
-    guard let end = event as? OrderlyEnd else {
-      return context.triggerUserOutboundEvent(event, promise: promise)
+    switch event {
+    case let end as OrderlyEnd: goAway(end.last, Self.noError, context, promise: promise)
+    case is Flood:
+      endFlood(context)
+      promise?.succeed()
+    default: context.triggerUserOutboundEvent(event, promise: promise)
     }
-    goAway(end.last, Self.noError, context, promise: promise)
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

@@ -8,6 +8,8 @@ import NIOCore
 ///
 /// Behind the client's first SETTINGS it puts in an acknowledgement of the codec's first ones, which no client gets
 /// (`FrameGuard`).
+///
+/// It gets whole frames (`WholeFrames`).
 struct FrameIntake {
   /// The result of a read.
   struct Passed {
@@ -15,30 +17,24 @@ struct FrameIntake {
     var bytes: [ByteBuffer] = []
     /// The payloads of PINGs to be acknowledged.
     var pings: [ByteBuffer] = []
-    /// The number of frames that begin in the bytes.
-    var frames = 0
+    /// The work of the frames that begin in the bytes (`ReadLimit`).
+    var work = 0
     /// Whether the budget is exceeded. The bytes end before the frame that exceeded it, and the connection must end.
     var isFlood = false
   }
 
   /// The connection preface of a client (RFC 9113, section 3.4), its magic alone.
   static let magicBytes = 24
-  private static let headBytes = 9
-  private static let pingBytes = 17
   private static let settingsAck = ByteBuffer(bytes: [0, 0, 0, FrameKind.settings, 1, 0, 0, 0, 0])
   /// The maximum number of PINGs that sent frames allow, so that a client cannot save up for a flood.
   private static let maxPingCredit = 100
 
   private var budget: FrameBudget
   private var pingCredit = 0
-  /// The number of bytes of the frame under way that are still to come.
-  private var skipped = magicBytes
-  /// The beginning of a frame whose head was not all there.
-  private var held = ByteBuffer()
+  /// The number of bytes of the magic that are still to come.
+  private var magicLeft = magicBytes
   /// Whether the SETTINGS have come with which every client begins.
   private var hasBegun = false
-  /// Whether the frame under way is those SETTINGS.
-  private var isInSettings = false
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
   private var isInBlock = false
 
@@ -51,23 +47,18 @@ struct FrameIntake {
   }
 
   mutating func read(_ bytes: ByteBuffer, now: NIODeadline) -> Passed {
-    var bytes = takeHeld(before: bytes)
+    var bytes = bytes
     var passed = Passed()
-    var at = bytes.readerIndex
-    while at < bytes.writerIndex {
-      if skipped > 0 {
-        let count = min(skipped, bytes.writerIndex - at)
-        skipped -= count
-        at += count
-        if skipped == 0, isInSettings { acknowledge(&bytes, at: at, to: &passed) }
-        continue
-      }
-      guard let frame = Frame(bytes, at: at) else { break }
+    var at = bytes.readerIndex + min(magicLeft, bytes.readableBytes)
+    magicLeft -= at - bytes.readerIndex
+    // A head that is not whole is of a frame that is too large, for which the codec ends the connection.
+    while let frame = Frame(bytes, at: at) {
       if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
-        guard bytes.writerIndex - at >= Self.pingBytes else { break }
-        takePing(from: &bytes, at: &at, to: &passed)
+        takePing(frame, from: &bytes, at: &at, to: &passed)
       } else if budget.take(frame.kind, now: now) {
-        passed.frames += 1
+        passed.work += frame.kind == FrameKind.headers ? ReadLimit.workOfRequest : 1
+        at = min(frame.end, bytes.writerIndex)
+        if !hasBegun, frame.isSettings { acknowledge(&bytes, at: at, to: &passed) }
         begin(frame)
       } else {
         Self.pass(bytes, upTo: at, to: &passed)
@@ -75,24 +66,19 @@ struct FrameIntake {
         return passed
       }
     }
-    Self.pass(bytes, upTo: at, to: &passed)
-    if at < bytes.writerIndex { held = bytes.getSlice(at: at, length: bytes.writerIndex - at) ?? held }
+    Self.pass(bytes, upTo: bytes.writerIndex, to: &passed)
     return passed
   }
 
-  /// The bytes that have arrived, behind those of a frame whose head was not all there.
-  private mutating func takeHeld(before bytes: ByteBuffer) -> ByteBuffer {
-    guard held.readableBytes > 0 else { return bytes }
-    held.writeImmutableBuffer(bytes)
-    defer { held = ByteBuffer() }
-    return held
-  }
-
-  /// Takes a whole PING frame out of the bytes, which is replied to here.
-  private mutating func takePing(from bytes: inout ByteBuffer, at: inout Int, to passed: inout Passed) {
+  /// Takes a PING frame out of the bytes, which is replied to here.
+  private mutating func takePing(
+    _ frame: Frame, from bytes: inout ByteBuffer, at: inout Int, to passed: inout Passed
+  ) {
     Self.pass(bytes, upTo: at, to: &passed)
-    if let ping = bytes.getSlice(at: at + Self.headBytes, length: 8) { passed.pings.append(ping) }
-    at += Self.pingBytes
+    if let ping = bytes.getSlice(at: frame.end - frame.length, length: frame.length) {
+      passed.pings.append(ping)
+    }
+    at = frame.end
     bytes.moveReaderIndex(to: at)
     pingCredit -= 1
   }
@@ -102,12 +88,9 @@ struct FrameIntake {
     Self.pass(bytes, upTo: at, to: &passed)
     passed.bytes.append(Self.settingsAck)
     bytes.moveReaderIndex(to: at)
-    isInSettings = false
   }
 
   private mutating func begin(_ frame: Frame) {
-    skipped = Self.headBytes + frame.length
-    isInSettings = !hasBegun && frame.isSettings
     hasBegun = true
     if frame.kind == FrameKind.headers || frame.kind == FrameKind.continuation {
       isInBlock = frame.flags & 0x4 == 0
@@ -126,6 +109,8 @@ struct FrameIntake {
     let kind: UInt8
     let flags: UInt8
     let stream: UInt32
+    /// The index behind it.
+    let end: Int
 
     /// `nil` if its head is not all there.
     init?(_ bytes: ByteBuffer, at index: Int) {
@@ -136,6 +121,7 @@ struct FrameIntake {
       length = Int(word >> 8)
       kind = UInt8(truncatingIfNeeded: word)
       self.flags = flags
+      end = index + 9 + length
       self.stream = stream
     }
 

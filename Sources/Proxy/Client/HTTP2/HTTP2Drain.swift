@@ -1,4 +1,5 @@
-/// The state machine of an HTTP/2 connection's orderly end (RFC 9113, section 6.8). Performs no I/O.
+/// The state machine of an HTTP/2 connection's streams: which are refused (RFC 9113, section 5.1.2), and the connection's
+/// orderly end (section 6.8). Performs no I/O.
 ///
 /// A client opens streams while the announcement that it should not is still under way. So the end is announced first
 /// without a statement on which streams count. Once the client has confirmed that, the last stream that counts is

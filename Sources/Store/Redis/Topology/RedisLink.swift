@@ -343,9 +343,11 @@ extension RedisLink {
     drop(before, reason)
   }
 
-  /// Gives up a connection that has ended in this way. If no reply has come yet, the reason asks about TLS, too.
+  /// Gives up a connection that has ended in this way. If no reply has ever come, the reason asks about TLS, too.
   func broke(_ reason: String, _ end: RedisLogin.EarlyEnd) {
-    guard case .connecting(_?, let handshake) = state, !handshake.hasReply else { return fail(reason) }
+    guard case .connecting(_?, let handshake) = state, !handshake.hasReply, !hasStood else {
+      return fail(reason)
+    }
     var hasURL = false
     if purpose != .sentinel, case .standalone = settings.topology { hasURL = true }
     fail(reason + settings.login.tlsQuestion(after: end, hasURL: hasURL))

@@ -1,0 +1,64 @@
+import NIOCore
+
+/// Holds back the beginning of an HTTP/2 frame until all of it has arrived.
+///
+/// The codec keeps every byte that it has read while a read ends within a frame: a peer each of whose writes ends there
+/// would make its buffer grow with all that it sends, up to the 4 GiB at which the process stops. A body's piece is a
+/// slice of that buffer. So the codec gets whole frames alone, in pieces that its buffer takes without much growth.
+public struct WholeFrames: Sendable {
+  /// The largest payload of a frame, in bytes (RFC 9113, section 4.2). Semel never announces more.
+  private static let maxPayload = 16 << 10
+  private static let headBytes = 9
+
+  /// The beginning of a frame that is not all there.
+  private var held = ByteBuffer()
+  /// The number of bytes that are still to be passed on before the first frame.
+  private var preface: Int
+  /// Whether a frame is larger than any may be. The codec ends the connection for its head.
+  private var isBroken = false
+
+  /// - Parameter prefaceBytes: The number of bytes before the first frame.
+  public init(prefaceBytes: Int) { preface = prefaceBytes }
+
+  /// The memory of what is held, in bytes.
+  var heldCapacity: Int { held.storageCapacity }
+
+  /// Takes bytes that have arrived, and calls `body` with each piece that ends at a frame's end.
+  public mutating func read(_ bytes: ByteBuffer, _ body: (ByteBuffer) -> Void) {
+    held.follow(with: bytes)
+    var bytes = held
+    held = ByteBuffer()
+    var end = bytes.readerIndex
+    while let next = self.end(of: bytes, from: end) {
+      end = next
+      if end - bytes.readerIndex >= Self.maxPayload { Self.pass(&bytes, upTo: end, body) }
+    }
+    Self.pass(&bytes, upTo: end, body)
+    held = bytes.compact
+  }
+
+  /// The end of the next frame; `nil` if it is not there.
+  private mutating func end(of bytes: ByteBuffer, from start: Int) -> Int? {
+    guard start < bytes.writerIndex else { return nil }
+    if isBroken { return bytes.writerIndex }
+    if preface > 0 {
+      let count = min(preface, bytes.writerIndex - start)
+      preface -= count
+      return start + count
+    }
+    guard let word = bytes.getInteger(at: start, as: UInt32.self), start + Self.headBytes <= bytes.writerIndex
+    else { return nil }
+    let length = Int(word >> 8)
+    if length > Self.maxPayload {
+      isBroken = true
+      return bytes.writerIndex
+    }
+    let end = start + Self.headBytes + length
+    return end <= bytes.writerIndex ? end : nil
+  }
+
+  private static func pass(_ bytes: inout ByteBuffer, upTo end: Int, _ body: (ByteBuffer) -> Void) {
+    let count = end - bytes.readerIndex
+    if count > 0, let piece = bytes.readSlice(length: count) { body(piece) }
+  }
+}

@@ -19,7 +19,7 @@ public struct HTTPCall: Sendable {
     public var isWhole = true
   }
 
-  /// The failure of a call without a complete response, in libcurl's words.
+  /// The failure of a call without a complete response, in libcurl's words, but for a response that is too large.
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
   }
@@ -81,7 +81,9 @@ public struct HTTPCall: Sendable {
       }
     }
     guard code == CURLE_OK || keepsPart && received.isFull else {
-      throw Failure(description: easy.reason(code))
+      // To libcurl this is a write that failed.
+      throw Failure(
+        description: received.isFull ? "the response is larger than \(maxBytes) bytes" : easy.reason(code))
     }
     return Self.response(of: easy, received)
   }

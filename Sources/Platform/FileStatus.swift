@@ -16,8 +16,15 @@ public struct FileStatus: Equatable, Sendable {
     }
   }
 
+  /// The kind of a file.
+  public enum Kind: Sendable {
+    case regular, folder, pipe, socket
+    /// A device that transfers characters or blocks, such as a terminal, a disk or `/dev/null`.
+    case device
+  }
+
   public let identity: Identity
-  public let isSocket: Bool
+  public let kind: Kind
   /// The length in bytes.
   public let size: Int64
   /// The time of the last change of content, in seconds and nanoseconds of the file system's clock.
@@ -45,9 +52,18 @@ public struct FileStatus: Equatable, Sendable {
     self.init(status)
   }
 
+  public var isSocket: Bool { kind == .socket }
+
   private init(_ status: stat) {
     identity = Identity(status)
-    isSocket = status.st_mode & S_IFMT == S_IFSOCK
+    kind =
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: .regular
+      case S_IFDIR: .folder
+      case S_IFIFO: .pipe
+      case S_IFSOCK: .socket
+      default: .device
+      }
     size = Int64(status.st_size)
     changed = [Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec)]
   }

@@ -4,37 +4,59 @@ import JWTKit
 
 /// The keys by which signatures are verified.
 struct KeySet: Sendable {
-  /// A key for one algorithm.
-  struct Key: Sendable {
+  /// A use of keys: an algorithm, with the name that tokens give.
+  private struct Use: Hashable {
+    /// The `kid`; `nil` for keys without one.
     let id: String?
     let algorithm: TokenAlgorithm
-    let verifier: any JWTAlgorithm
   }
 
-  /// The number of keys of a set that are used. Sets of issuers hold a few.
-  private static let maxKeys = 64
-  /// The number of keys that are tried for a token which names none.
-  private static let maxTries = 8
+  /// The number of keys of a set that are used. Sets of issuers hold a few. A token that names its key costs the same
+  /// with any number of them, but each key is parsed at each reading, and one of RSA for six algorithms.
+  static let maxKeys = 256
+  /// The number of keys that are tried for one token, each of which costs the verification of a signature.
+  static let maxTries = 8
 
-  private(set) var keys: [Key] = []
-  /// The number of keys in the set that no algorithm can use, such as those for encryption.
-  private(set) var unusable = 0
+  private var ids: Set<String> = []
+  /// The keys of each use, at most `maxTries`, in the order of the document.
+  private var verifiers: [Use: [any JWTAlgorithm]] = [:]
+  /// The first keys with a name of each algorithm, for tokens that give none.
+  private var firstNamed: [TokenAlgorithm: [any JWTAlgorithm]] = [:]
 
   /// The number of distinct keys, each of which may serve several algorithms.
   private(set) var count = 0
+  /// The number of keys in the set that no algorithm can use, such as those for encryption.
+  private(set) var unusable = 0
+  /// The number of keys in the set beyond `maxKeys`.
+  private(set) var beyondLimit = 0
+  /// The number of keys that are tried for no token by at least one of their algorithms: `maxTries` others without
+  /// `kid`, or with the same one, come before them.
+  private(set) var untried = 0
+
+  var isEmpty: Bool { verifiers.isEmpty }
+
+  /// The number of keys that one of the limits leaves out.
+  var leftOut: Int { beyondLimit + untried }
 
   /// Whether the key that a token names is in the set; false for a token that names none.
   func holdsKey(of token: CompactToken) -> Bool {
-    token.keyID.map { id in keys.contains { $0.id == id } } ?? false
+    token.keyID.map { ids.contains($0) } ?? false
   }
 
   /// Whether one of the keys has signed the token, by the algorithm that it states.
+  ///
+  /// The key that the token names comes first, then those without a name, which may be the one that is meant (RFC 7515,
+  /// section 4.1.4: the name is a hint). For a token that names none, any key counts.
   func verifies(_ token: CompactToken, by algorithm: TokenAlgorithm) -> Bool {
-    let candidates = keys.lazy.filter { key in
-      key.algorithm == algorithm && (token.keyID == nil || key.id == nil || key.id == token.keyID)
-    }
-    return candidates.prefix(Self.maxTries).contains { key in
-      (try? key.verifier.verify(token.signature, signs: token.signed)) == true
+    let unnamed = verifiers[Use(id: nil, algorithm: algorithm)] ?? []
+    let candidates: [any JWTAlgorithm] =
+      if let id = token.keyID {
+        (verifiers[Use(id: id, algorithm: algorithm)] ?? []) + unnamed
+      } else {
+        unnamed + (firstNamed[algorithm] ?? [])
+      }
+    return candidates.prefix(Self.maxTries).contains { verifier in
+      (try? verifier.verify(token.signature, signs: token.signed)) == true
     }
   }
 }
@@ -44,6 +66,11 @@ public struct KeySetFault: Error, Equatable, CustomStringConvertible {
   public let description: String
 
   public init(_ description: String) { self.description = description }
+
+  /// The fault of a document of more than `KeySetSource.maxBytes`.
+  public static let tooLarge = KeySetFault(
+    "it is larger than \(KeySetSource.maxBytes >> 20) MiB, the limit of a JWK set; take keys that sign no more out of it"
+  )
 }
 
 extension KeySet {
@@ -79,16 +106,9 @@ extension KeySet {
     } catch {
       throw KeySetFault("it is no JWK set: a JSON object with a list of keys")
     }
-    for entry in document.keys.prefix(Self.maxKeys) {
-      let before = keys.count
-      if var key = entry.key, entry.maySign {
-        // A set needs no private keys, and one in it is not used as such.
-        key.privateExponent = nil
-        for algorithm in key.algorithms { await add(key, algorithm) }
-      }
-      if keys.count > before { count += 1 } else { unusable += 1 }
-    }
-    guard !keys.isEmpty else {
+    beyondLimit = max(document.keys.count - Self.maxKeys, 0)
+    for entry in document.keys.prefix(Self.maxKeys) { await add(entry) }
+    guard !isEmpty else {
       throw KeySetFault("it has no key for signatures by RSA (2048 bits or more), EC or Ed25519")
     }
   }
@@ -100,22 +120,54 @@ extension KeySet {
       let keys = JWTKeyCollection()
       await keys.add(hmac: HMACKey(from: bytes), digestAlgorithm: algorithm.digest)
       guard let verifier = try? await keys.getKey() else { continue }
-      self.keys.append(Key(id: nil, algorithm: algorithm, verifier: verifier))
+      verifiers[Use(id: nil, algorithm: algorithm)] = [verifier]
     }
-    count = self.keys.isEmpty ? 0 : 1
+    count = isEmpty ? 0 : 1
   }
 
-  private mutating func add(_ key: JWK, _ algorithm: TokenAlgorithm) async {
+  /// Adds a key of the document, for each algorithm that it may serve, and counts it.
+  private mutating func add(_ entry: Entry) async {
+    var made: [(TokenAlgorithm, any JWTAlgorithm)] = []
+    if var key = entry.key, entry.maySign {
+      // A set needs no private keys, and one in it is not used as such.
+      key.privateExponent = nil
+      for algorithm in key.algorithms {
+        if let verifier = await Self.verifier(of: key, by: algorithm) { made.append((algorithm, verifier)) }
+      }
+    }
+    guard !made.isEmpty else {
+      unusable += 1
+      return
+    }
+    let id = entry.key?.keyIdentifier?.string
+    var kept = 0
+    for (algorithm, verifier) in made where add(verifier, for: Use(id: id, algorithm: algorithm)) {
+      kept += 1
+    }
+    if kept > 0 { count += 1 }
+    if kept < made.count { untried += 1 }
+  }
+
+  /// Adds a verifier; returns false if as many others as are tried come before it.
+  private mutating func add(_ verifier: any JWTAlgorithm, for use: Use) -> Bool {
+    guard verifiers[use, default: []].count < Self.maxTries else { return false }
+    verifiers[use, default: []].append(verifier)
+    guard let id = use.id else { return true }
+    ids.insert(id)
+    if firstNamed[use.algorithm, default: []].count < Self.maxTries {
+      firstNamed[use.algorithm, default: []].append(verifier)
+    }
+    return true
+  }
+
+  private static func verifier(of key: JWK, by algorithm: TokenAlgorithm) async -> (any JWTAlgorithm)? {
     var key = key
     key.algorithm = JWK.Algorithm(rawValue: algorithm.rawValue)
-    let id = key.keyIdentifier?.string
     // The library keeps keys by name alone.
-    key.keyIdentifier = JWKIdentifier(string: id ?? "")
+    key.keyIdentifier = JWKIdentifier(string: key.keyIdentifier?.string ?? "")
     let collection = JWTKeyCollection()
-    guard (try? await collection.add(jwk: key)) != nil,
-      let verifier = try? await collection.getKey(for: key.keyIdentifier, alg: algorithm.rawValue)
-    else { return }
-    keys.append(Key(id: id, algorithm: algorithm, verifier: verifier))
+    guard (try? await collection.add(jwk: key)) != nil else { return nil }
+    return try? await collection.getKey(for: key.keyIdentifier, alg: algorithm.rawValue)
   }
 }
 

@@ -23,6 +23,9 @@ public final class KeySetSource: Sendable {
     var fault: KeySetFault?
   }
 
+  /// The maximum size of a key set, in bytes. Sets of issuers have a few kilobytes.
+  public static let maxBytes = 1 << 20
+
   /// The file's path or the URL.
   public let name: String
   private let isFile: Bool
@@ -32,7 +35,7 @@ public final class KeySetSource: Sendable {
 
   /// Creates a source without keys.
   ///
-  /// - Parameter load: Returns the document. May block.
+  /// - Parameter load: Returns the document, of at most `maxBytes`. May block.
   public init(
     name: String, isFile: Bool, logger: Logger,
     load: @escaping @Sendable () throws(KeySetFault) -> [UInt8]
@@ -48,7 +51,7 @@ public final class KeySetSource: Sendable {
 
   var edition: Int { state.withLock { $0.edition } }
 
-  var isEmpty: Bool { state.withLock { $0.set.keys.isEmpty } }
+  var isEmpty: Bool { state.withLock { $0.set.isEmpty } }
 
   /// Fetches the keys if that is due. Called at the start and every few seconds.
   public func renew() {
@@ -142,7 +145,7 @@ extension KeySetSource.State {
       refresh.ended(isSuccess: false, at: now)
       failures += 1
       self.fault = fault
-      return .failed(fault, hasKeys: !set.keys.isEmpty)
+      return .failed(fault, hasKeys: !set.isEmpty)
     }
   }
 }
@@ -157,10 +160,7 @@ extension KeySetSource {
   private func log(_ report: Report?) {
     switch report {
     case nil: break
-    case .renewed(let set):
-      logger.info(
-        "the keys of tokens were read",
-        metadata: ["source": "\(name)", "keys": "\(set.count)", "unusable": "\(set.unusable)"])
+    case .renewed(let set): log(set)
     case .failed(let fault, let hasKeys):
       logger.error(
         hasKeys
@@ -170,12 +170,39 @@ extension KeySetSource {
     }
   }
 
+  /// Logs the numbers of keys, with a warning for those that no token can use.
+  private func log(_ set: KeySet) {
+    logger.info(
+      "the keys of tokens were read",
+      metadata: [
+        "source": "\(name)", "keys": "\(set.count)", "unusable": "\(set.unusable)",
+        "left_out": "\(set.leftOut)",
+      ])
+    if set.beyondLimit > 0 {
+      logger.warning(
+        """
+        keys of tokens are left out, since their set has too many: tokens by these are refused; take keys that sign no \
+        more out of the set
+        """,
+        metadata: ["source": "\(name)", "left_out": "\(set.beyondLimit)", "limit": "\(KeySet.maxKeys)"])
+    }
+    if set.untried > 0 {
+      logger.warning(
+        """
+        keys of tokens are left out, since too many before them have no kid either, or the same: tokens by these are \
+        refused; give each key a kid of its own
+        """,
+        metadata: ["source": "\(name)", "left_out": "\(set.untried)", "limit": "\(KeySet.maxTries)"])
+    }
+  }
+
   /// The source and its state, for a person.
   public var line: String {
     state.withLock { state in
       let keys =
-        state.set.keys.isEmpty ? "no keys" : state.set.count == 1 ? "1 key" : "\(state.set.count) keys"
-      return "jwt \(name): \(keys)" + (state.fault.map { "; failing: \($0)" } ?? "")
+        state.set.isEmpty ? "no keys" : state.set.count == 1 ? "1 key" : "\(state.set.count) keys"
+      let leftOut = state.set.leftOut > 0 ? ", \(state.set.leftOut) left out" : ""
+      return "jwt \(name): \(keys)\(leftOut)" + (state.fault.map { "; failing: \($0)" } ?? "")
     }
   }
 

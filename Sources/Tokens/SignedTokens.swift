@@ -93,7 +93,7 @@ public final class SignedTokens: TokenVerifier {
     func refused(_ fault: TokenFault) -> TokenCheck {
       edition.map { .keyUnknown(fault, edition: $0) } ?? .refused(fault)
     }
-    guard !set.keys.isEmpty else { return refused(.keysMissing) }
+    guard !set.isEmpty else { return refused(.keysMissing) }
     guard set.verifies(token, by: algorithm) else {
       // Fetching the key that the token names again would not help, since it has not signed the token.
       return set.holdsKey(of: token) ? .refused(.untrusted) : refused(.untrusted)

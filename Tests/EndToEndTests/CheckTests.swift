@@ -85,6 +85,7 @@ struct CheckTests {
       let words = ["sh", "-c", "printf %s \"$1\" | \"$0\" check /dev/stdin", SemelProcess.binary, text]
       let check = try ManagedProcess(words)
       #expect(try await check.exit() == .code(status), "\(check.errors)")
+      #expect(check.errors.contains("/dev/stdin:1:1: the file is empty") == text.isEmpty, "\(check.errors)")
     }
   }
 

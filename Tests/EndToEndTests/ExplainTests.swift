@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -69,6 +70,67 @@ struct ExplainTests {
     #expect(try await explain(request + ["--address", "::ffff:192.0.2.7"], text) == direct)
     #expect(try await explain(stated + ["--address", "10.0.0.1"], text) == direct)
     #expect(try await explain(stated + ["--address", "203.0.113.1"], text) != direct)
+  }
+
+  /// A request from a trusted proxy that states no client has no address, as the proxy has it.
+  @Test(arguments: [[], ["X-Forwarded-For: unknown"], ["X-Forwarded-For: "], ["X-Forwarded-Proto: https"]])
+  func `a trusted proxy that states no client leaves the caller unknown`(fields: [String]) async throws {
+    let text = "trusted_proxies: [127.0.0.0/8]\n" + Self.configuration
+    let request = ["GET", "http://reports.example/v1/reports", "-H", "X-Version: 2"] + Self.keyed
+    let unstated = request + fields.flatMap { ["-H", $0] }
+    let refused = try await explain(unstated, text, ends: .code(1))
+    #expect(
+      refused.contains("address: missing, since a trusted proxy states none in X-Forwarded-For\n"),
+      "\(refused)")
+    #expect(refused.contains("refused      401 caller_unknown: "), "\(refused)")
+    let anonymous = text.replacing("{parts: [address]}", with: "{parts: [address], anonymous: allow}")
+    let accepted = try await explain(unstated, anonymous)
+    #expect(accepted.contains("which counts as an anonymous caller\n"), "\(accepted)")
+    // From any other peer the fields say nothing.
+    let direct = try await explain(unstated + ["--address", "192.0.2.7"], text)
+    #expect(direct.contains("address: present, sha256 "), "\(direct)")
+  }
+
+  private static let filler = String(repeating: "x", count: 1100)
+
+  /// Requests of callers that are unknown, each to a path with a body that is at fault as well.
+  static let unknownCallers: [(path: String, fields: [String], body: String)] = [
+    ("/v1/by-address", [], #"{"tenant":"t"}"#), ("/v1/by-address", [], #"{"id":"a,b","id":"c"}"#),
+    ("/v1/by-address", [], "{"), ("/v1/by-address", ["X-Forwarded-For: a"], #"{"tenant":"t"}"#),
+    ("/v1/by-address", [], #"{"id":"a","x":"\#(filler)"}"#),
+    ("/v1/by-body", [], "{"), ("/v1/by-body", [], "{}"), ("/v1/by-body", [], ""),
+    ("/v1/by-body", ["Content-Encoding: gzip"], #"{"who":"a"}"#), ("/v1/by-body", [], #"{"who":1.5}"#),
+    ("/v1/by-body", [], #"{"who":"a","who":"b","id":5}"#), ("/v1/bulk", [], "{"),
+    ("/v1/bulk", [], #"{"orders":[]}"#),
+  ]
+
+  @Test(arguments: ExplainTests.unknownCallers)
+  func `where caller and key are both at fault, the caller is named, as the proxy does`(
+    path: String, fields: [String], body: String
+  ) async throws {
+    let text = """
+      listen: [{address: 127.0.0.1:8080}]
+      trusted_proxies: [127.0.0.0/8]
+      upstreams: {orders: {url: "http://127.0.0.1:9"}}
+      store: {kind: embedded, path: records.db}
+      defaults: {max_request_body: 1KiB}
+      routes:
+        - name: by-address
+          match: {path: /v1/by-address}
+          key: {from: ['json:/id']}
+          caller: {parts: [address]}
+        - name: by-body
+          match: {path: /v1/by-body}
+          key: {from: ['json:/id']}
+          caller: {parts: ['json:/who']}
+        - name: bulk
+          match: {path: /v1/bulk}
+          batch: {items: /orders, key: /id, results: /results}
+          caller: {parts: ['json:/who']}
+      """
+    let refused = try await explain(
+      ["POST", path, "-d", body] + Self.json + fields.flatMap { ["-H", $0] }, text, ends: .code(1))
+    #expect(refused.contains("refused      401 caller_unknown: "), "\(refused)")
   }
 
   private static func route(_ members: String) -> String {
@@ -237,6 +299,17 @@ struct ExplainTests {
       ["POST", "/v1/orders/7", "-d", "@" + directory.file("b")] + Self.alice + Self.json)
     #expect(output.contains("header:idempotency-key: none"), "\(output)")
     #expect(output.contains("json:/id: from-the-body"), "\(output)")
+  }
+
+  @Test func `a body from a named pipe is read once`() async throws {
+    let directory = TemporaryDirectory()
+    let pipe = directory.file("pipe")
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let writer = try ManagedProcess(["sh", "-c", "printf %s '{\"id\":\"from-the-pipe\"}' > \"$0\"", pipe])
+    let output = try await explain(["POST", "/v1/orders/7", "-d", "@" + pipe] + Self.alice + Self.json)
+    #expect(output.contains("json:/id: from-the-pipe"), "\(output)")
+    #expect(try await writer.exit() == .code(0))
+    withExtendedLifetime(directory) {}
   }
 
   @Test func `a variable may be missing that only connections need`() async throws {

@@ -33,6 +33,30 @@ struct IdleConnectionTests {
     }
   }
 
+  @Test func `an idle connection does not hold the buffer of an upload`() async throws {
+    let configuration = Configuration(top: ["workers": "1"], route: ["idempotency": "off"])
+    try await Rig.run(configuration) { rig in
+      let body = String(repeating: "x", count: 400_000)
+      func upload() async throws -> RawClient {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send(
+          HTTPClient.request(
+            "POST", "/v1/orders", Rig.fields(key: nil) + [("Content-Length", "\(body.count)")])
+            + body)
+        #expect(try await client.response().status == 201)
+        return client
+      }
+      var held: [RawClient] = []
+      for _ in 0..<20 { held.append(try await upload()) }
+      let before = try rig.semel.memory("VmRSS")
+      for _ in 0..<200 { held.append(try await upload()) }
+      let growth = try rig.semel.memory("VmRSS") - before
+      // 30 KiB a connection.
+      #expect(growth < 200 * 30, "\(growth) KiB")
+      for client in held { try await client.close() }
+    }
+  }
+
   @Test func `a connection beyond the limit gets 503 and is closed, and the others are served`() async throws
   {
     try await Rig.run(Configuration(top: ["limits": "{max_connections: 4}"])) { rig in

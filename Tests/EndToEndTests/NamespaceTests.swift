@@ -171,6 +171,40 @@ struct NamespaceTests {
     }
   }
 
+  @Test func `another configuration that stays in the namespace is compared once`() async throws {
+    // Every command is an entry of the slow log.
+    let arguments = ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000"]
+    let configuration = Configuration(
+      store: .redis, top: ["log": "{level: debug, format: json}"], redisArguments: arguments)
+    try await Rig.run(configuration) { rig in
+      let redis = try #require(rig.redis)
+      let other = OrdersBackend()
+      try await other.start()
+      let second = try await rig.secondNode(before: other.port)
+      try await rig.semel.process.line(containing: "ANOTHER CONFIGURATION USES THE NAMESPACE semel")
+      try await second.kill()
+      let (comparisons, reads) = (Self.comparisons(by: rig.semel), try Self.reads(of: redis))
+      #expect(comparisons > 0)
+      // The node reads the configurations every five seconds.
+      while try Self.reads(of: redis) < reads + 2 { try await Task.sleep(for: .milliseconds(200)) }
+      #expect(Self.comparisons(by: rig.semel) == comparisons)
+      try await other.stop()
+    }
+  }
+
+  /// The number of comparisons of configurations that a node has logged.
+  private static func comparisons(by node: SemelProcess) -> Int {
+    node.process.output.split(separator: "\n").count {
+      $0.contains("the configuration was compared with those that its namespace remembers")
+    }
+  }
+
+  /// The number of commands that have read the configurations of a namespace from Redis.
+  private static func reads(of redis: RedisServer) throws -> Int {
+    let entries = try redis.command(["SLOWLOG", "GET", "100000"]) ?? ""
+    return entries.split(separator: "\n").count { $0 == "configurations" }
+  }
+
   @Test func `nodes that identify requests differently during a rollout warn of it`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let ports = SemelProcess.Ports()

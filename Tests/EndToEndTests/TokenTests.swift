@@ -197,6 +197,16 @@ struct TokenTests {
     }
   }
 
+  @Test func `a key file that becomes too large is reported with the limit`() async throws {
+    let tokens = try await Tokens(keys: ["rsa": "RSA"], [Self.token()])
+    try await run(tokens, ["rsa"]) { rig, path in
+      try String(repeating: " ", count: (1 << 20) + 1).write(toFile: path, atomically: true, encoding: .utf8)
+      let line = try await rig.semel.process.line(containing: "the ones before stay in use")
+      #expect(line.contains("it is larger than 1 MiB, the limit of a JWK set; take keys "), "\(line)")
+      expectExecuted(try await rig.order("k", caller: "Bearer \(tokens.tokens[0])"))
+    }
+  }
+
   @Test func `a reload changes the tokens that count, and a bad one changes nothing`() async throws {
     let tokens = try await Tokens(
       keys: ["rsa": "RSA", "ec": "EC", "new": "EC"],
@@ -345,6 +355,16 @@ struct KeySetTests {
       #expect(ready.status == 200)
       #expect(ready.text.contains("jwks.json: 1 key; failing: the response has status 503"), "\(ready.text)")
       try await rig.semel.process.line(containing: "the ones before stay in use")
+    }
+  }
+
+  @Test func `a set that is too large is reported with the limit`() async throws {
+    let issuer = OrdersBackend()
+    issuer.on(Self.path) { _ in Reply(200, [], content: .filler((1 << 20) + 1)) }
+    try await issuer.start()
+    try await run(issuer) { rig in
+      let line = try await rig.semel.process.line(containing: "the keys of tokens cannot be read")
+      #expect(line.contains("it is larger than 1 MiB, the limit of a JWK set; take keys "), "\(line)")
     }
   }
 

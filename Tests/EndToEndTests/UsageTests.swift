@@ -102,6 +102,10 @@ struct UsageTests {
       return ["key", "resolve", "--id", id, "--applied", "--status", "201", "--body", body]
     }
     let put = ["key", "put", "--route", "a", "--key", "b", "--applied", "--status", "201", "-d", "@/nowhere"]
+    let socket = directory.file("socket")
+    let listener = try RawServer(.unix(path: socket)) { _ in }
+    defer { listener.close() }
+    let device = "it is a device, not a file or a pipe"
     let missing = "/nowhere cannot be read: No such file or directory"
     let cases: [([String], Int32, String)] = [
       (["check", "/nowhere"], 78, "/nowhere: cannot be read (No such file or directory); give the path"),
@@ -109,6 +113,16 @@ struct UsageTests {
       (["explain", good, "POST", "/a", "-d", "@/nowhere"], 1, missing),
       (resolve("/nowhere"), 1, missing), (resolve(folder), 1, "\(folder) cannot be read: Is a directory"),
       (put, 1, missing),
+      (["check", "/dev/null"], 78, "/dev/null: cannot be read (\(device)); give the path"),
+      (resolve("/dev/null"), 1, "/dev/null cannot be read: \(device); leave --body out for an empty body\n"),
+      (
+        ["explain", good, "POST", "/a", "-d", "@/dev/null"], 1,
+        "/dev/null cannot be read: \(device); leave -d out for an empty body\n"
+      ),
+      (
+        ["check", socket], 78,
+        "\(socket): cannot be read (it is a socket, not a file or a pipe); give the path"
+      ),
     ]
     for (arguments, code, text) in cases {
       let process = try ManagedProcess([SemelProcess.binary] + arguments)

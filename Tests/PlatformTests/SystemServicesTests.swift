@@ -1,3 +1,4 @@
+import Glibc
 import Idempotency
 import NIOCore
 import NIOPosix
@@ -32,6 +33,18 @@ struct SystemServicesTests {
   @Test func `a small file of the kernel is read, and a missing one is none`() {
     #expect(SystemFile.text(of: "/proc/uptime")?.contains(" ") == true)
     #expect(SystemFile.text(of: "/proc/none") == nil)
+  }
+
+  @Test func `the kind of a file is known`() throws {
+    let directory = TemporaryDirectory()
+    let pipe = directory.file("pipe")
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let kinds: [(String, FileStatus.Kind)] = [
+      ("/proc/uptime", .regular), ("/proc", .folder), ("/dev/null", .device), (pipe, .pipe),
+    ]
+    for (path, kind) in kinds { #expect(FileStatus(path: path)?.kind == kind, "\(path)") }
+    #expect(FileStatus(path: directory.file("none")) == nil)
+    withExtendedLifetime(directory) {}
   }
 
   @Test func `a span of an event loop counts in whole milliseconds`() {

@@ -291,6 +291,33 @@ struct RouteRefusalTests {
       ])
   }
 
+  @Test func `a profile whose retention is longer than remember of the defaults is refused at the route`() {
+    let routes = """
+      routes:
+        - {name: a, match: {path: /a}, profile: paypal}
+        - {name: b, match: {path: /b}, profile: paypal, remember: 45d}
+        - {name: c, match: {path: /c}, profile: paypal, retention: 3s}
+        - {name: d, match: {path: /d}, profile: ietf}
+        - {name: e, match: {path: /e}}
+      """
+    func found(_ members: String) -> [String] {
+      issues(upstream + "defaults: {caller: {parts: [address]}, \(members)}\n" + routes)
+    }
+    #expect(
+      found("remember: 4s, retention: 2s") == [
+        "4:43: routes[0].profile: sets retention: 45d, which is longer than remember: 4s of defaults: give the route "
+          + "a remember of at least 45d"
+      ])
+    #expect(found("retention: 2s").isEmpty)
+    // A contradiction of the defaults, or a fault in one of them, is refused once.
+    #expect(
+      found("remember: 4s") == [
+        "2:50: defaults.remember: must not be shorter than retention: 4s against 1d"
+      ])
+    #expect(
+      found("remember: 4s, retention: 0s") == ["2:65: defaults.retention: must be at least 1s"])
+  }
+
   @Test(arguments: [
     (
       "parts: []", 36, "caller.parts",

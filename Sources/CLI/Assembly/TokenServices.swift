@@ -1,6 +1,7 @@
 import Calls
 import Idempotency
 import Logging
+import Platform
 import Settings
 import Synchronization
 import Telemetry
@@ -43,9 +44,6 @@ final class TokenServices: Sendable {
     current.withLock { $0 = Current(settings: jwt, claims: claims, source: source, tokens: tokens) }
   }
 
-  /// The maximum size of a key set in bytes. Sets of issuers have a few kilobytes.
-  private static let maxSetBytes = 1 << 20
-
   /// The keys, with the same source as before if that has not changed.
   private func keys(of jwt: JWTSettings, unless old: Current?) -> SignedTokens.Keys {
     if let old, let source = old.source, old.settings.keys == jwt.keys { return .source(source) }
@@ -55,11 +53,7 @@ final class TokenServices: Sendable {
     case .file(let path):
       return .source(
         KeySetSource(name: path, isFile: true, logger: logger) { () throws(KeySetFault) in
-          do throws(SecretFile.Fault) {
-            return try SecretFile.content(of: path, maxBytes: Self.maxSetBytes)
-          } catch {
-            throw KeySetFault("\(error)")
-          }
+          try Self.read(path)
         })
     case .url(let url):
       return .source(
@@ -74,15 +68,26 @@ final class TokenServices: Sendable {
     url.firstIndex(of: "?").map { "\(url[..<$0])?…" } ?? url
   }
 
+  private static func read(_ path: String) throws(KeySetFault) -> [UInt8] {
+    if let status = FileStatus(path: path), status.size > KeySetSource.maxBytes { throw .tooLarge }
+    do throws(SecretFile.Fault) {
+      return try SecretFile.content(of: path, maxBytes: KeySetSource.maxBytes)
+    } catch {
+      throw KeySetFault("\(error)")
+    }
+  }
+
   private static func fetch(_ url: String) throws(KeySetFault) -> [UInt8] {
     var call = HTTPCall(url: url)
     call.fields = ["Accept: application/json"]
     // Requests whose key is unknown wait for it.
     call.timeoutMilliseconds = 5000
-    call.maxBytes = maxSetBytes
+    call.maxBytes = KeySetSource.maxBytes
+    call.keepsPart = true
     let response: HTTPCall.Response
     do throws(HTTPCall.Failure) { response = try call.send() } catch { throw KeySetFault("\(error)") }
     guard response.status == 200 else { throw KeySetFault("the response has status \(response.status)") }
+    guard response.isWhole else { throw .tooLarge }
     return response.body
   }
 }

@@ -78,6 +78,6 @@ struct Explain: AsyncParsableCommand {
   private func content() throws -> [UInt8] {
     guard let data else { return [] }
     guard data.hasPrefix("@") else { return Array(data.utf8) }
-    return Array(try InputFile.require(String(data.dropFirst())))
+    return Array(try InputFile.require(String(data.dropFirst()), of: "-d"))
   }
 }

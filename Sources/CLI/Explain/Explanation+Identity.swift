@@ -54,7 +54,7 @@ extension Explanation {
       let text: String
       do throws(Problem) {
         let found = try own.caller(head: head, peer: peer, query: target.query, body: body)
-        text = found == (try? own.caller(values: [:])) ? missing(caller) : Self.digest(found.framed)
+        text = found == (try? own.caller(values: [:])) ? missing(part, of: caller) : Self.digest(found.framed)
       } catch {
         text = "refused (\(error.code.rawValue))"
       }
@@ -63,8 +63,10 @@ extension Explanation {
     add("caller", texts)
   }
 
-  private func missing(_ caller: CallerPolicy) -> String {
-    caller.anonymous == .allow ? "missing, which counts as an anonymous caller" : "missing"
+  private func missing(_ part: CallerPart, of caller: CallerPolicy) -> String {
+    // Each connection here has an address, so that only a trusted proxy can leave the client's open.
+    let reason = part == .address ? ", since a trusted proxy states none in X-Forwarded-For" : ""
+    return "missing" + reason + (caller.anonymous == .allow ? ", which counts as an anonymous caller" : "")
   }
 
   private static func digest(_ bytes: [UInt8]) -> String {

@@ -40,11 +40,11 @@ struct Explanation {
     for (index, text) in texts.enumerated() { add(index == 0 ? label : "", text) }
   }
 
-  /// The address of the client: the one that a trusted proxy states, or the connection's own.
+  /// The address of the client, as `ClientPeer.believing` finds it: the one that a trusted proxy states, or the
+  /// connection's own. A trusted proxy that states none leaves it unknown.
   private func client(of head: MessageHead, from address: String) -> String? {
     let (trusted, peer) = (settings.trustedProxies, IPAddress(address))
-    guard head.first(.xForwardedFor) != nil, trusted.trusts(peer) else { return peer?.text }
-    return trusted.client(in: head)?.text
+    return trusted.trusts(peer) ? trusted.client(in: head)?.text : peer?.text
   }
 
   /// Identifies the request in the steps of `RequestRunner.identify`.

@@ -46,6 +46,9 @@ actor NamespaceGuard {
   private var mayEnter = false
   /// Whether `settings` were entered in the namespace.
   private var isEntered = false
+  /// The latest judgement, with the configuration and the namespace's text that it is about. It is reused while both
+  /// stay the same, since a comparison of large configurations takes seconds.
+  private var latest: (own: KnownConfiguration, text: String?, judgement: NamespaceRegister.Judgement)?
   private var warned: Set<String> = []
   private var foreign: Set<String> = []
 
@@ -184,8 +187,16 @@ actor NamespaceGuard {
   }
 
   private func judge(_ settings: Settings, in text: String?) -> NamespaceRegister.Judgement {
-    let judgement = NamespaceRegister.judge(KnownConfiguration(settings), in: text, isShared: isShared)
+    let judgement = judgement(of: KnownConfiguration(settings), in: text)
     report(judgement)
+    return judgement
+  }
+
+  private func judgement(of own: KnownConfiguration, in text: String?) -> NamespaceRegister.Judgement {
+    if let latest, latest.own == own, latest.text == text { return latest.judgement }
+    let judgement = NamespaceRegister.judge(own, in: text, isShared: isShared)
+    logger.debug("the configuration was compared with those that its namespace remembers")
+    latest = (own, text, judgement)
     return judgement
   }
 

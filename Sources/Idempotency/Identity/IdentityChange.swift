@@ -19,8 +19,9 @@ public struct IdentityChange: Hashable, Sendable {
 ///
 /// Routes overlap, so comparing routes of the same name proves little. Instead, the comparison makes requests, at least
 /// one of each kind that both lists can distinguish, and matches each of them with both. Only routes whose paths agree
-/// make requests together, and each kind of request is made once, so that the time for two lists with the same routes
-/// grows with their number rather than with its square.
+/// make requests together, and each kind of request is made once. For two lists with the same routes, whose patterns
+/// exclude one another, the time therefore grows with the number of routes. Where every pattern agrees with every other
+/// one, as `/a/{x}` does with `/{x}/b`, it grows with the square of that number.
 public struct IdentityComparison {
   private let old: [RoutePolicy]
   private let new: [RoutePolicy]
@@ -38,7 +39,7 @@ public struct IdentityComparison {
     self.new = new
     oldTable = WitnessTable(old)
     newTable = WitnessTable(new)
-    newPaths = PatternIndex(new.map { WitnessPath.Shape($0.match.path).pattern })
+    newPaths = PatternIndex(new.map { WitnessPaths.Shape($0).pattern })
     let others = new.map(Optional.some) + [nil]
     var numbers: [RequestWitnesses.Kind: Int] = [:]
     kinds = others.map { other in
@@ -90,7 +91,7 @@ public struct IdentityComparison {
   /// The indices of the new routes whose paths agree with an old route's, in their order. No other route makes a
   /// witness together with it.
   func candidates(of index: Int) -> [Int] {
-    newPaths.numbers(agreeingWith: WitnessPath.Shape(old[index].match.path).pattern)
+    newPaths.numbers(agreeingWith: WitnessPaths.Shape(old[index]).pattern)
   }
 
   /// The indices of the new routes, or `nil` for no route, that make witnesses together with an old route. Of those

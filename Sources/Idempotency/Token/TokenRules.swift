@@ -68,9 +68,6 @@ public final class VerifiedToken: Sendable {
 }
 
 extension TokenRules {
-  /// The number of audiences that are compared.
-  private static let maxAudiences = 64
-
   /// Reads a payload whose signature has been verified, or need not be.
   ///
   /// - Parameters:
@@ -108,21 +105,21 @@ extension TokenRules {
     return .success(VerifiedToken(claims: claims, endsAt: endsAt))
   }
 
+  /// Whether `aud` is the audience, or a list with it.
+  ///
+  /// It counts in the forms of RFC 7519 (section 4.1.3) alone, a string or an array of strings: in any other one a
+  /// reader may find another audience.
   private func isAudience(of document: JSONDocument) -> Bool {
     guard let audience else { return true }
-    func isWanted(_ pointer: JSONPointer?) -> Bool? {
-      switch pointer.map({ TokenMember(document, $0) }) {
-      case .absent, nil: nil
-      case .text(let text): text.elementsEqual(audience.utf8)
-      case .number, .other: false
-      }
+    let pointer = JSONPointer(member: "aud")
+    if case .text(let text) = TokenMember(document, pointer) { return text.elementsEqual(audience.utf8) }
+    guard let list = document.array(at: pointer) else { return false }
+    var isNamed = false
+    for element in list.elements {
+      guard case .string(let content) = document.value(at: element.lowerBound) else { return false }
+      if IteratorSequence(JSONText(content)).elementsEqual(audience.utf8) { isNamed = true }
     }
-    if isWanted(JSONPointer(member: "aud")) == true { return true }
-    for index in 0..<Self.maxAudiences {
-      guard let isWanted = isWanted(JSONPointer("/aud/\(index)")) else { return false }
-      if isWanted { return true }
-    }
-    return false
+    return isNamed
   }
 
   private enum Moment {

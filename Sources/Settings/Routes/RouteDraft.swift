@@ -194,9 +194,18 @@ struct RouteDraft {
     let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
     if let member = section["remember"] {
       member.refuse("must not be shorter than retention: \(remember) against \(retention)")
-    } else {
-      section["retention"]?.refuse("must not be longer than remember: \(retention) against \(remember)")
+    } else if let member = section["retention"] {
+      member.refuse("must not be longer than remember: \(retention) against \(remember)")
+    } else if let member = section["profile"], !Self.hasRefusedRetention(section.reader) {
+      member.refuse(
+        "sets retention: \(retention), which is longer than remember: \(remember) of defaults: give the route a "
+          + "remember of at least \(retention)")
     }
+    // A section with none of these members inherits the contradiction from `defaults`, which are refused.
+  }
+
+  private static func hasRefusedRetention(_ reader: Reader) -> Bool {
+    ["retention", "remember"].contains { reader.hasRefused("defaults.\($0)") }
   }
 
   /// The value of `remember` if neither it nor a longer retention is given.

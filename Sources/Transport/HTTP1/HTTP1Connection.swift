@@ -46,7 +46,8 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
     case .closeForStrayBytes: return closeForStrayBytes()
     case .decode, .passOn: break
     }
-    inbound.follow(with: bytes)
+    // Heads and bodies are slices of it.
+    inbound.follow(with: bytes.compact)
     decode()
   }
 

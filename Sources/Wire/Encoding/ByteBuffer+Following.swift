@@ -11,11 +11,11 @@ extension ByteBuffer {
     writeImmutableBuffer(bytes)
   }
 
-  /// The same bytes, in memory of their own where they hold more than twice what they need.
+  /// The same bytes, in memory of their own where they hold more than 4 KiB and more than twice what they need.
   ///
   /// A slice holds all of the buffer that it was cut from: one byte of a read holds 64 KiB, and counts as one.
   public var compact: ByteBuffer {
-    guard storageCapacity > 2 * readableBytes + 256 else { return self }
+    guard storageCapacity > max(2 * readableBytes, 4 << 10) else { return self }
     guard readableBytes > 0 else { return ByteBuffer() }
     return readableBytesView.withUnsafeBytes { ByteBuffer(bytes: $0) }
   }

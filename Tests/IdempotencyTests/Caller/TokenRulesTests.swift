@@ -38,9 +38,17 @@ struct TokenRulesTests {
     (#"{"aud":"a"}"#, nil), (#"{"aud":["b","a"]}"#, nil), ("{}", TokenFault.foreign),
     (#"{"aud":"A"}"#, .foreign),
     (#"{"aud":["b"]}"#, .foreign), (#"{"aud":[["a"]]}"#, .foreign),
-    (#"{"aud":"b","aud":"a"}"#, .foreign),
+    (#"{"aud":"b","aud":"a"}"#, .foreign), (#"{"aud": [ "b" , "\u0061" ]}"#, nil), (#"{"aud":[]}"#, .foreign),
+    // Neither a string nor an array of strings.
+    (#"{"aud":{"0":"a"}}"#, .foreign), (#"{"aud":{"a":"a"}}"#, .foreign), (#"{"aud":[1,"a"]}"#, .foreign),
+    (#"{"aud":["a",{"0":"a"}]}"#, .foreign), (#"{"aud":null}"#, .foreign),
   ]) func `the audience must be named`(payload: String, expected: TokenFault?) {
     #expect(fault(payload) { $0.audience = "a" } == expected)
+  }
+
+  @Test func `the audience may be the last of many`() {
+    let others = String(repeating: #""b","#, count: 100)
+    #expect(fault(#"{"aud":[\#(others)"a"]}"#) { $0.audience = "a" } == nil)
   }
 
   @Test func `the issuer must be the one that is demanded`() {

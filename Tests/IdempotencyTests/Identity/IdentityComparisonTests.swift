@@ -72,6 +72,33 @@ struct IdentityComparisonTests {
       ["POST /a/b * off exact", "POST /a/** * x exact"], ["POST /a/b * off", "POST /a/** * x exact"],
       "1 0 off"
     ),
+    // In another letter case: a segment in the place of a `**`, one in capitals, and one of which both cases are routes.
+    (["POST /a/b * off", "POST /a/** * x"], ["POST /a/b * off caseless", "POST /a/** * x"], "1 0 off"),
+    (["POST /API/{v} * off", "POST /** * x"], ["POST /API/{v} * off caseless", "POST /** * x"], "1 0 off"),
+    (["POST /V/A * x caseless"], ["POST /V/A * x", "POST /v/a * x"], "0 none"),
+    // With a second slash, since an exact placeholder matches no empty segment, and with more than another route has.
+    (
+      ["POST /a/{v}/** * off exact", "POST /a/** * x exact"],
+      ["POST /a/{v}/** * off", "POST /a/** * x exact"], "1 0 off"
+    ),
+    (
+      ["POST /{v}//{w}/** * off exact", "POST /a/{v}/** * y exact", "POST /{v}/** * x exact"],
+      ["POST /{v}//{w}/** * off exact", "POST /a/{v}/** * y", "POST /{v}/** * x exact"], "2 1 caller"
+    ),
+    // With a slash at the end.
+    (
+      ["POST /a/{v} * off exact", "POST /a/{v}/** * x exact"],
+      ["POST /a/{v} * off", "POST /a/{v}/** * x exact"], "1 0 off"
+    ),
+    // In the spelling that an exact route demands, with a literal of the other one.
+    (
+      ["POST /a%20b/{v} * x exact"], ["POST /{v}/c * y", "POST /a%20b/{v} * x exact"], "0 0 caller"
+    ),
+    (["POST /a//{v} * x exact"], ["POST /{v}/c * y", "POST /a//{v} * x exact"], "0 0 caller"),
+    // In another letter case and with a second slash at once, since other routes take requests with one of both.
+    (
+      ["POST /b * x caseless", "POST /{v}/** * x exact"], ["POST /b * x", "POST /{v}/** * x exact"], "0 none"
+    ),
   ]) func `requests whose identity changes are found`(old: [String], new: [String], expected: String) throws {
     let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
     let found = comparison.changes().map { change in

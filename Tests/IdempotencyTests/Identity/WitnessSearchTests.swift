@@ -127,6 +127,27 @@ struct WitnessSearchTests {
     #expect(comparison.candidates(of: 3000).count == 3001)
   }
 
+  @Test(
+    arguments: [
+      // One path; further, the loosest one, and both with a slash at the end.
+      ([.lenient], 1), ([.caseless], 1), ([.lenient, .caseless], 1), ([.caseless, .lenient], 2),
+      ([.exact], 2), ([.exact, .lenient], 2), ([.lenient, .exact], 4), ([.caseless, .lenient, .exact], 4),
+    ] as [([RoutePolicy.Spelling], Int)])
+  func `two routes make few paths, however many segments their patterns have`(
+    spellings: [RoutePolicy.Spelling], count: Int
+  ) throws {
+    let long = ["/v1/area/{a}/things/{b}/parts/{c}/items/{d}", "/v1/{x}/b/{y}/q/{z}/r/{w}/**"]
+    let others = Array(repeating: "/other", count: spellings.count - 1)
+    let routes = try (long + others).enumerated().map { number, path in
+      let match = RouteMatch(path: try PathPattern(parsing: path))
+      var policy = RoutePolicy(name: "r\(number)", match: match, upstream: Self.upstream)
+      policy.spelling = spellings[max(0, number - 1)]
+      return policy
+    }
+    let paths = Set(RequestWitnesses(routes).common(routes[0], routes[1]).map(\.path))
+    #expect(paths.count == count)
+  }
+
   @Test func `a route is compared once with all that differ in hosts that are not its own`() throws {
     let policies = (0..<400).map { number in
       RoutePolicy(name: "r\(number)", match: RouteMatch(host: "h\(number).example"), upstream: Self.upstream)

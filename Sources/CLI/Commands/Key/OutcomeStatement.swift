@@ -46,7 +46,8 @@ struct OutcomeStatement: ParsableArguments {
   func applied(route: String?) throws -> Resolution {
     Resolution(
       outcome: "applied", status: status, headers: Self.members(of: header),
-      body_base64: try body.map(Self.content)?.base64EncodedString() ?? "", route: route)
+      body_base64: try body.map { try Self.content(of: $0, option: "--body") }?.base64EncodedString() ?? "",
+      route: route)
   }
 
   /// The fields of lines, by their names.
@@ -57,9 +58,11 @@ struct OutcomeStatement: ParsableArguments {
     }
   }
 
-  /// The content of a file, or of standard input.
-  static func content(of path: String) throws -> Data {
+  /// The content of a file with a body, or of standard input.
+  ///
+  /// - Parameter option: The option that names the file.
+  static func content(of path: String, option: String) throws -> Data {
     if path == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
-    return try InputFile.require(path)
+    return try InputFile.require(path, of: option)
   }
 }

@@ -76,7 +76,7 @@ extension Key {
     private func content() throws -> Data {
       guard let data else { return Data() }
       guard data.hasPrefix("@") else { return Data(data.utf8) }
-      return try OutcomeStatement.content(of: String(data.dropFirst()))
+      return try OutcomeStatement.content(of: String(data.dropFirst()), option: "-d")
     }
   }
 }

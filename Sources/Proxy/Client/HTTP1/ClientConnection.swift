@@ -78,7 +78,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     case .decode: break
     }
     if inbound.readableBytes == 0, delivery == nil { extendDeadline(by: downstream.limits.headerTimeout) }
-    inbound.follow(with: bytes)
+    // Heads and bodies are slices of it.
+    inbound.follow(with: bytes.compact)
     decode()
   }
 
@@ -153,6 +154,8 @@ extension ClientConnection {
       refuseFraming(error)
     }
     isDecoding = false
+    // The channel takes its buffer again once nobody else holds it.
+    if inbound.readableBytes == 0 { inbound = ByteBuffer() }
     if budget.isOver, mayDecode, inbound.readableBytes > 0 { return continueLater() }
     switch machine.didDecode(isWritable: isWritable) {
     case .nothing: break

@@ -173,7 +173,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Platform", nioCore, nioPosix, nioConcurrency, nioHTTP1],
+      dependencies: ["Platform", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],
       path: "Tests/TestSupport",
       swiftSettings: testing),
     .target(

@@ -28,7 +28,8 @@ struct StatedRetentionTests {
   @Test(arguments: StoreKind.allCases)
   func `it is the record's own route that says how long`(store: StoreKind) async throws {
     let lasting = ["on_unknown": "hold", "retention": "45d", "remember": "60d"]
-    try await Rig.run(Configuration(store: store, route: lasting)) { rig in
+    let pages = "{name: pages, match: {path: /pages}, idempotency: off}"
+    try await Rig.run(Configuration(store: store, route: lasting, firstRoutes: [pages])) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
       expectRefused(try await rig.order("a"), 502, "outcome_unknown", retryable: true)
       let id = try #require(rig.backend.requests[0].requestID)
@@ -42,6 +43,9 @@ struct StatedRetentionTests {
       let other = try await rig.key(
         Self.applied + ["--amend", "--id", id, "--route", "nowhere"], ends: .code(1))
       #expect(other.errors.contains("there is no route nowhere"), "\(other.errors)")
+      let wrong = try await rig.key(
+        Self.applied + ["--amend", "--id", id, "--route", "pages"], ends: .code(1))
+      #expect(wrong.errors.contains("the record is of route orders, not pages"), "\(wrong.errors)")
     }
   }
 

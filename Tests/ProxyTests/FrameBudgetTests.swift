@@ -52,7 +52,7 @@ struct AllowanceTests {
       (0..<count).count { _ in allowance.take(.uptimeNanoseconds(0) + .seconds(seconds)) }
     }
     #expect(take(90, 1) == 90)
-    // What is left of the beginning is less than what time fills.
+    // The rest of the beginning is less than time fills.
     #expect(take(200, 1000) == 30)
     #expect(take(200, 1001) == 1)
     #expect(take(200, 5000) == 30)

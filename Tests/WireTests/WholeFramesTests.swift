@@ -7,8 +7,8 @@ import Testing
 struct WholeFramesTests {
   private static let preface: [UInt8] = Array("preface".utf8)
 
-  private static func frame(_ length: Int, kind: UInt8 = 0) -> [UInt8] {
-    [UInt8(length >> 16), UInt8(length >> 8 & 0xFF), UInt8(length & 0xFF), kind, 0, 0, 0, 0, 1]
+  private static func frame(_ length: Int, kind: UInt8 = 1, flags: UInt8 = 0) -> [UInt8] {
+    [UInt8(length >> 16), UInt8(length >> 8 & 0xFF), UInt8(length & 0xFF), kind, flags, 0, 0, 0, 1]
       + Array(repeating: 7, count: length)
   }
 
@@ -43,6 +43,21 @@ struct WholeFramesTests {
       #expect(at < Self.preface.count || ends.contains(at), "\(at)")
       #expect(piece.count < 32 << 10 + 9)
     }
+  }
+
+  @Test(arguments: [1, 9, 10, 700])
+  func `DATA is passed on as it arrives, and what follows it whole`(size: Int) {
+    let data = Self.frame(5000, kind: 0)
+    let begun = Self.pieces(Self.preface + data.dropLast(3), by: size)
+    #expect(begun.flatMap(\.self) == Self.preface + data.dropLast(3))
+    let followed = Self.pieces(Self.preface + data + Self.frame(50).dropLast(), by: size)
+    #expect(followed.flatMap(\.self) == Self.preface + data)
+  }
+
+  @Test func `padded DATA is passed on whole`() {
+    let data = Self.frame(5000, kind: 0, flags: 8)
+    #expect(Self.pieces(Self.preface + data.dropLast(), by: 100).flatMap(\.self) == Self.preface)
+    #expect(Self.pieces(Self.preface + data, by: 100).flatMap(\.self) == Self.preface + data)
   }
 
   @Test func `a frame that is too large is passed on at its head, and all that follows`() {

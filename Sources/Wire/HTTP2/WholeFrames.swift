@@ -4,26 +4,31 @@ import NIOCore
 ///
 /// The codec keeps every byte that it has read while a read ends within a frame: a peer each of whose writes ends there
 /// would make its buffer grow with all that it sends, up to the 4 GiB at which the process stops. A body's piece is a
-/// slice of that buffer. So the codec gets whole frames alone, in pieces that its buffer takes without much growth.
+/// slice of that buffer. So the codec gets whole frames, in pieces that its buffer takes without much growth.
+///
+/// DATA alone is passed on as it arrives, unless it is padded: a slow peer's body makes progress with each of its bytes,
+/// and the codec keeps none of them.
 public struct WholeFrames: Sendable {
   /// The largest payload of a frame, in bytes (RFC 9113, section 4.2). Semel never announces more.
   private static let maxPayload = 16 << 10
   private static let headBytes = 9
+  private static let data: UInt8 = 0
+  private static let padded: UInt8 = 8
 
   /// The beginning of a frame that is not all there.
   private var held = ByteBuffer()
-  /// The number of bytes that are still to be passed on before the first frame.
-  private var preface: Int
+  /// The number of bytes before the next frame that are passed on as they arrive: of the preface, or of DATA.
+  private var passing: Int
   /// Whether a frame is larger than any may be. The codec ends the connection for its head.
   private var isBroken = false
 
   /// - Parameter prefaceBytes: The number of bytes before the first frame.
-  public init(prefaceBytes: Int) { preface = prefaceBytes }
+  public init(prefaceBytes: Int) { passing = prefaceBytes }
 
   /// The memory of what is held, in bytes.
   var heldCapacity: Int { held.storageCapacity }
 
-  /// Takes bytes that have arrived, and calls `body` with each piece that ends at a frame's end.
+  /// Takes bytes that have arrived, and calls `body` with each piece for the codec.
   public mutating func read(_ bytes: ByteBuffer, _ body: (ByteBuffer) -> Void) {
     held.follow(with: bytes)
     var bytes = held
@@ -37,13 +42,13 @@ public struct WholeFrames: Sendable {
     held = bytes.compact
   }
 
-  /// The end of the next frame; `nil` if it is not there.
+  /// The end of the next frame, or of what may be passed on of it; `nil` if nothing may.
   private mutating func end(of bytes: ByteBuffer, from start: Int) -> Int? {
     guard start < bytes.writerIndex else { return nil }
     if isBroken { return bytes.writerIndex }
-    if preface > 0 {
-      let count = min(preface, bytes.writerIndex - start)
-      preface -= count
+    if passing > 0 {
+      let count = min(passing, bytes.writerIndex - start)
+      passing -= count
       return start + count
     }
     guard let word = bytes.getInteger(at: start, as: UInt32.self), start + Self.headBytes <= bytes.writerIndex
@@ -54,7 +59,11 @@ public struct WholeFrames: Sendable {
       return bytes.writerIndex
     }
     let end = start + Self.headBytes + length
-    return end <= bytes.writerIndex ? end : nil
+    if end <= bytes.writerIndex { return end }
+    let flags = bytes.getInteger(at: start + 4, as: UInt8.self) ?? 0
+    guard UInt8(truncatingIfNeeded: word) == Self.data, flags & Self.padded == 0 else { return nil }
+    passing = end - bytes.writerIndex
+    return bytes.writerIndex
   }
 
   private static func pass(_ bytes: inout ByteBuffer, upTo end: Int, _ body: (ByteBuffer) -> Void) {

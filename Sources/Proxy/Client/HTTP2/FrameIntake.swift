@@ -9,7 +9,7 @@ import NIOCore
 /// Behind the client's first SETTINGS it puts in an acknowledgement of the codec's first ones, which no client gets
 /// (`FrameGuard`).
 ///
-/// It gets whole frames (`WholeFrames`).
+/// It gets whole frames, and parts of DATA (`WholeFrames`).
 struct FrameIntake {
   /// The result of a read.
   struct Passed {
@@ -31,8 +31,8 @@ struct FrameIntake {
 
   private var budget: FrameBudget
   private var pingCredit = 0
-  /// The number of bytes of the magic that are still to come.
-  private var magicLeft = magicBytes
+  /// The number of bytes that are still to come before the next frame: of the magic, or of the frame under way.
+  private var skipped = magicBytes
   /// Whether the SETTINGS have come with which every client begins.
   private var hasBegun = false
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
@@ -49,15 +49,15 @@ struct FrameIntake {
   mutating func read(_ bytes: ByteBuffer, now: NIODeadline) -> Passed {
     var bytes = bytes
     var passed = Passed()
-    var at = bytes.readerIndex + min(magicLeft, bytes.readableBytes)
-    magicLeft -= at - bytes.readerIndex
-    // A head that is not whole is of a frame that is too large, for which the codec ends the connection.
+    var at = bytes.readerIndex + min(skipped, bytes.readableBytes)
+    skipped -= at - bytes.readerIndex
     while let frame = Frame(bytes, at: at) {
       if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
         takePing(frame, from: &bytes, at: &at, to: &passed)
       } else if budget.take(frame.kind, now: now) {
         passed.work += frame.kind == FrameKind.headers ? ReadLimit.workOfRequest : 1
         at = min(frame.end, bytes.writerIndex)
+        skipped = frame.end - at
         if !hasBegun, frame.isSettings { acknowledge(&bytes, at: at, to: &passed) }
         begin(frame)
       } else {

@@ -34,8 +34,12 @@ public final class WriteBatch: @unchecked Sendable {
   }
 
   private func flush() {
-    swap(&writers, &spare)
-    for writer in spare { writer.flush() }
-    spare.removeAll(keepingCapacity: true)
+    // A writer that flushes may add others, so that this batch is flushed within itself.
+    var batch = spare
+    spare = []
+    swap(&writers, &batch)
+    for writer in batch { writer.flush() }
+    batch.removeAll(keepingCapacity: true)
+    spare = batch
   }
 }

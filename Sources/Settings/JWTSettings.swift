@@ -84,7 +84,8 @@ extension JWTSettings {
     }
     if case .unverified = keys {
       section["verify"]?.warn(
-        "believes every token: make sure that no request reaches Semel but through what verifies them")
+        "accepts tokens that nobody has verified: make sure that only what verifies them can connect to Semel"
+      )
     } else if rules.audience == nil {
       section.value.warn(
         "names no audience: a token that was made for another service names a caller here, too")

@@ -42,7 +42,7 @@ public enum SecretFile {
     var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
     let count = fread(&bytes, 1, bytes.count, file)
     guard ferror(file) == 0 else { throw fault() }
-    guard count <= maxBytes else { throw Fault(description: "is too long") }
+    guard count <= maxBytes else { throw Fault(description: "has more than \(maxBytes) bytes") }
     return Array(bytes.prefix(count))
   }
 

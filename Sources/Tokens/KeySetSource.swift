@@ -111,7 +111,7 @@ public final class KeySetSource: Sendable {
         ended(set)
       }
     }
-    if !isStarted { ended(.failure(KeySetFault("the system starts no thread"))) }
+    if !isStarted { ended(.failure(KeySetFault("no thread could be started"))) }
   }
 
   private func ended(_ result: Result<(KeySet, Digest256), KeySetFault>) {

@@ -53,6 +53,29 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
+  func `a request that is in progress when a reload opens its route does not run again`(outage: StoreOutage)
+    async throws
+  {
+    let closed = Self.configuration(outage, route: ["on_store_failure": "closed"])
+    try await Rig.run(closed) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      try await rig.reload { $0.route["on_store_failure"] = "open" }
+      let end = try await outage.begin(rig)
+      try await expectRefusedAsKnown(rig)
+      gate.open()
+      #expect(try await first.text == "once")
+      // Completed, although the store could not record it.
+      try await expectRefusedAsKnown(rig)
+      #expect(rig.backend.runs(of: "k") == 1)
+      try await end()
+      expectReplayed(try await rig.order("k") { $0.status == 201 }, of: try await first)
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
   func `a record that was completed or lost before the store failed does not run again`(outage: StoreOutage)
     async throws
   {

@@ -58,16 +58,3 @@ struct AllowanceTests {
     #expect(take(200, 5000) == 30)
   }
 }
-
-struct ReadLimitTests {
-  @Test func `much work in a read makes the next reads small, until little comes`() {
-    var limit = ReadLimit()
-    for (work, changes, bytes) in [
-      (511, false, ReadLimit.full), (512, true, ReadLimit.small), (400, false, ReadLimit.small),
-      (32, false, ReadLimit.small), (31, true, ReadLimit.full), (0, false, ReadLimit.full),
-    ] {
-      let hasChanged = limit.changes(after: work)
-      #expect(hasChanged == changes && limit.bytes == bytes, "\(work)")
-    }
-  }
-}

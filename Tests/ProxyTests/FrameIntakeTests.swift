@@ -25,7 +25,8 @@ struct FrameIntakeTests {
     var codec: [UInt8] = []
     var pings: [[UInt8]] = []
     for start in stride(from: 0, to: bytes.count, by: size) {
-      frames.read(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)])) { piece in
+      frames.append(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+      while let piece = frames.next() {
         let passed = intake.read(piece, now: .uptimeNanoseconds(0))
         for piece in passed.bytes { codec += piece.readableBytesView }
         pings += passed.pings.map { Array($0.readableBytesView) }
@@ -41,6 +42,31 @@ struct FrameIntakeTests {
     let (codec, pings) = Self.read(bytes, by: size, sent: 2)
     #expect(codec == begin + Self.settingsAck + Self.data + Self.ping(3) + Self.data)
     #expect(pings == [Array(repeating: 1, count: 8), Array(repeating: 2, count: 8)])
+  }
+
+  /// All that has come goes to the codec behind the head of a frame that is too large, so that a frame after it may not
+  /// be whole.
+  @Test func `a PING that is cut off behind a frame that is too large is left to the codec`() {
+    let begin = Array(Self.magic.utf8) + Self.settings
+    let tooLarge: [UInt8] = [0, 0x40, 1, 0, 0, 0, 0, 0, 1] + Array(repeating: 6, count: 16_385)
+    for left in 0..<8 {
+      let bytes = begin + tooLarge + Self.ping(1).prefix(9 + left)
+      let (codec, pings) = Self.read(bytes, by: bytes.count, sent: 5)
+      #expect(codec == begin + Self.settingsAck + tooLarge + Self.ping(1).prefix(9 + left))
+      #expect(pings.isEmpty)
+    }
+  }
+
+  @Test func `the streams of DATA are listed, each frame and each part of one`() {
+    var intake = FrameIntake(budget: FrameBudget(max: 3))
+    func streams(_ bytes: [UInt8]) -> [UInt32] {
+      intake.read(ByteBuffer(bytes: bytes), now: .uptimeNanoseconds(0), listsData: true).data
+    }
+    let other: [UInt8] = [0, 0, 2, 0, 0, 0, 0, 0, 3, 6]
+    #expect(streams(Array(Self.magic.utf8) + Self.settings + Self.data + other) == [1, 3])
+    #expect(streams([6] + Self.data.dropLast()) == [3, 1])
+    #expect(streams([6]) == [1])
+    #expect(streams(Self.ping(1)) == [])
   }
 
   @Test func `without a sent frame the codec sees every PING`() {

@@ -100,7 +100,7 @@ struct JWTTests {
   @Test(arguments: [
     ("jwks_url: \"https://id/\"", "names no audience"),
     ("jwks_url: \"http://id/\", audience: a", "is not secured by TLS"),
-    ("verify: none", "believes every token"),
+    ("verify: none", "accepts tokens that nobody has verified"),
   ]) func `what may be a mistake is warned of`(members: String, part: String) throws {
     let warnings = try load(jwt(members)).warnings.map(\.description)
     #expect(warnings.count == 1 && warnings[0].contains(part), "\(warnings)")

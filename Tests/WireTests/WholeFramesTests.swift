@@ -17,9 +17,8 @@ struct WholeFramesTests {
     var frames = WholeFrames(prefaceBytes: preface.count)
     var pieces: [[UInt8]] = []
     for start in stride(from: 0, to: bytes.count, by: size) {
-      frames.read(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)])) {
-        pieces.append(Array($0.readableBytesView))
-      }
+      frames.append(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+      while let piece = frames.next() { pieces.append(Array(piece.readableBytesView)) }
     }
     return pieces
   }
@@ -66,11 +65,22 @@ struct WholeFramesTests {
     #expect(pieces.flatMap(\.self) == Self.preface + head + [1, 2, 3])
   }
 
+  @Test func `a piece has no more than 64 frames, and what arrives between two pieces follows`() {
+    var frames = WholeFrames(prefaceBytes: 0)
+    let small = Self.frame(1)
+    frames.append(ByteBuffer(bytes: Array(repeating: small, count: 100).flatMap(\.self)))
+    #expect(frames.next()?.readableBytes == 64 * small.count)
+    frames.append(ByteBuffer(bytes: small + Self.frame(50).dropLast()))
+    #expect(frames.next()?.readableBytes == 37 * small.count)
+    #expect(frames.next() == nil)
+  }
+
   @Test func `the rest that is held does not hold the read`() {
     var frames = WholeFrames(prefaceBytes: 0)
     var read = ByteBuffer(repeating: 0, count: 64 << 10)
     read.setBytes(Self.frame(200).dropLast(), at: 0)
-    frames.read(read.getSlice(at: 0, length: 208) ?? read) { _ in }
+    frames.append(read.getSlice(at: 0, length: 208) ?? read)
+    #expect(frames.next() == nil)
     #expect(frames.heldCapacity < 1024)
   }
 }

@@ -12,7 +12,7 @@ struct BackendProbe: OutcomeProbe {
   func send(_ query: ProbeQuery) async -> ProbeResponse? {
     await withUnsafeContinuation { continuation in
       guard !startThread({ continuation.resume(returning: response(to: query)) }) else { return }
-      logNoResponse(of: query, "the system starts no thread")
+      logNoResponse(of: query, "no thread could be started")
       continuation.resume(returning: nil)
     }
   }

@@ -30,15 +30,14 @@ extension ClaimLifecycle {
   ///
   /// - Parameters:
   ///   - look: A look at the record after the verdict; `nil` if there was none, or it failed.
-  ///   - seenAt: The moment of the reply that led to the query.
+  ///   - seen: The loss by the reply that led to the query.
   public mutating func probed(
-    _ verdict: ProbeVerdict, look: Look?, seenAt: BootInstant
+    _ verdict: ProbeVerdict, look: Look?, seen: ClaimRequest.SeenLoss
   ) -> ProbedAction {
-    guard case .probing(let attempt, let age) = state else {
+    guard case .probing(let attempt) = state else {
       preconditionFailure("ClaimLifecycle: probed without a probe")
     }
     hasProbed = true
-    let seen = ClaimRequest.SeenLoss(age: age, seenAt: seenAt)
     guard verdict != .none, let look, let takeOver = takeOver(after: look, of: attempt, seen) else {
       state = .ended
       return .refuse(

@@ -15,9 +15,7 @@ public struct ClaimLifecycle: ~Copyable {
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
-    ///
-    /// `age`: the time since the loss.
-    case probing(attempt: Int, age: Milliseconds)
+    case probing(attempt: Int)
     /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict.
     /// Followed by `owning`, `settling`, `following` or the end.
     case applying(attempt: Int, ProbeVerdict)
@@ -81,7 +79,9 @@ extension ClaimLifecycle {
     /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
     case markGrantUnknown(Claim, Problem)
     /// Query the backend about the unknown outcome of the record's last attempt.
-    case probe(attempt: Int)
+    ///
+    /// `age`: the time since the loss.
+    case probe(attempt: Int, age: Milliseconds)
     /// Complete the record with the outcome that the backend has stated, or that an earlier run of this delivery had,
     /// then replay it.
     case adopt(Claim, Completion)
@@ -153,8 +153,8 @@ extension ClaimLifecycle {
       state = .following
       return .wait(leaseLeft: leaseLeft)
     case .unknown(let age, let attempt) where mayProbe(age: age):
-      state = .probing(attempt: attempt, age: age)
-      return .probe(attempt: attempt)
+      state = .probing(attempt: attempt)
+      return .probe(attempt: attempt, age: age)
     case .unknown(let age, _):
       state = .ended
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))

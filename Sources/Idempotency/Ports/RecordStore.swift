@@ -131,9 +131,9 @@ public protocol RecordStore: Sendable {
   func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
   /// Claims a record for an owner by a request to the store, without a task that waits.
   ///
-  /// A copy of the command that the store has not run when the caller gives the claim back claims nothing after that.
-  /// After `fateUnknown`, the store may have granted the claim before; the caller
-  /// then gives it back with `release`. A granted claim is given back no sooner than `copiedUntil`.
+  /// Once the caller has given the claim back, copies of the command that the store runs later claim nothing. After
+  /// `fateUnknown`, the store may have granted the claim, and the caller gives it back with `release`. A granted claim
+  /// is given back no sooner than `copiedUntil`.
   ///
   /// - Parameter onReply: The receiver of the store's reply. It is called once, after this method has returned, and on
   ///   the caller's event loop if the caller runs on one.

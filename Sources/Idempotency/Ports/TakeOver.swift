@@ -5,8 +5,9 @@ extension ClaimRequest {
     case never
     /// The record may be taken over when this time has passed since the loss: `on_unknown: retry`.
     case afterSettle(Milliseconds)
-    /// The same, but only of a loss that was seen before: `on_unknown: reconcile`, with a verdict about it. Its owner
-    /// may have come back to life since, and have sent its request and lost the response anew.
+    /// The record may be taken over when this time has passed since a loss that was seen earlier, and only after that
+    /// loss: `on_unknown: reconcile`, with a verdict about it. The owner may have resumed since, sent its request and lost
+    /// another response.
     case ofLoss(SeenLoss, afterSettle: Milliseconds)
 
     /// The time since a loss from which on a record may be taken over; `nil` for never.

@@ -34,7 +34,7 @@ extension Problem {
     let detail =
       switch fault {
       case .malformed:
-        "Send a request that follows the protocol to the letter; this one cannot be read in only one way."
+        "Send a request that follows the protocol to the letter; this one is malformed or ambiguous."
       case .ambiguousPath:
         "Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, without parameters on dot segments, and with two hexadecimal digits behind each percent sign."
       case .host:

@@ -9,7 +9,7 @@ extension Delivery {
   /// The time between two tries for room, in milliseconds.
   private static var capturePause: Int64 { 10 }
 
-  /// As `mayCapture`, but waits a moment for the end of other captures.
+  /// As `mayCapture(_:)`, but waits up to a second for the end of other captures.
   func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
     // The limit is random, so that one of several captures that wait for each other gives up first.
     let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)

@@ -65,11 +65,11 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
   private var allowance: ResponseAllowance
-  /// The memory that the request's body holds, and what it has read besides.
+  /// The bytes that are counted for the request: its body's, and those that were read with it.
   private(set) var heldBytes = 0
-  /// The part of it that is not the body's.
+  /// The part of `heldBytes` that is not the body's.
   private var heldBesides = 0
-  /// The part of it that the backend's side was given last and may still hold.
+  /// The part of `heldBytes` that the backend's side was given last and may still hold.
   private var lentBytes = 0
 
   init(

@@ -20,6 +20,8 @@ public final class KnownRecords: Sendable {
   private let records: Mutex<AgingMap<RecordID, KnownRecord>>
   /// Whether a record has ever been noted.
   private let isUsed = Atomic(false)
+  /// Whether the records of all routes are noted.
+  private let notesAllRoutes = Atomic(false)
 
   public init(capacity: Int = defaultCapacity) {
     records = Mutex(AgingMap(half: max(1, capacity / 2)) { $0.isRunningHere })
@@ -40,9 +42,20 @@ public final class KnownRecords: Sendable {
     }
   }
 
-  /// Whether a record is known. Costs nothing in a process that has had no route with `on_store_failure: open`.
+  /// Whether a record is known, or is to be noted whatever its route. Costs nothing in a process that has had no route
+  /// with `on_store_failure: open`.
+  func counts(_ id: RecordID) -> Bool {
+    notesAllRoutes.load(ordering: .relaxed) || contains(id)
+  }
+
+  /// Whether a record is known.
   public func contains(_ id: RecordID) -> Bool {
     isUsed.load(ordering: .relaxed) && records.withLock { $0[id] != nil }
+  }
+
+  /// Notes the records of all routes, while one event loop after the other takes over a configuration that opens some.
+  func noteAllRoutes(_ isNeeded: Bool) {
+    notesAllRoutes.store(isNeeded, ordering: .sequentiallyConsistent)
   }
 
   /// Removes a record that was forgotten, or resolved as not applied, at this node: its key is free to run.

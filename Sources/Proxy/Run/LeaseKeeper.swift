@@ -8,7 +8,7 @@ import Wire
 /// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
 /// never takes the claim because the backend is slow.
 ///
-/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.endLease` ends it.
+/// It corresponds to the labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.endLease` ends it.
 final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   /// The delivery for which the claim was granted.
@@ -18,10 +18,12 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let permit: SendPermit
   private let store: Store
   /// The records that this process knows; `nil` if the route never runs a request without the store.
-  private let known: KnownRecords?
+  private var known: KnownRecords?
+  /// The record's end, as it was noted last; `nil` while the run is in progress.
+  private var notedEnd: (end: KnownRecord.OwnEnd, outcome: OwnerOutcome?)?
   private let context: EventLoopContext
   private let metrics: LoopMetrics
-  /// The owner's last command, while it is repeated because the store gave no reply; `nil` if there is none.
+  /// The owner's last command, while it waits for the store's reply: a shutdown sends it in place of `markUnknown`.
   var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
@@ -55,14 +57,13 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   init(
-    _ claim: Claim, for delivery: Delivery, isEnforced: Bool, store: Store, known: KnownRecords?,
-    context: EventLoopContext, metrics: LoopMetrics
+    _ claim: Claim, for delivery: Delivery, isEnforced: Bool, store: Store, context: EventLoopContext,
+    metrics: LoopMetrics
   ) {
     self.claim = claim
     self.delivery = delivery
     self.isEnforced = isEnforced
     self.store = store
-    self.known = known
     self.context = context
     self.metrics = metrics
     grantedAt = claim.requestedAt
@@ -113,7 +114,21 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// - Parameter outcome: The store's reply; `nil` if it gave none.
   func note(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = nil) {
     context.loop.assertInEventLoop()
+    notedEnd = (end, outcome)
     known?.change(claim.id) { $0 = $0?.ended(by: claim, as: end, outcome, now: $1) }
+  }
+
+  /// Notes the run among the records that this process knows, and from now on its end: its route may run requests
+  /// without the store, or is about to.
+  func enter(_ known: KnownRecords) {
+    context.loop.assertInEventLoop()
+    guard self.known == nil else { return }
+    self.known = known
+    known.change(claim.id) { [claim] record, _ in
+      guard record?.isRunningHere != true else { return }
+      record = KnownRecord(.owned, owner: claim.owner, fingerprint: claim.fingerprint)
+    }
+    if let notedEnd { note(notedEnd.end, notedEnd.outcome) }
   }
 
   private func schedule(in span: Milliseconds) {

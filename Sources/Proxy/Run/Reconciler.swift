@@ -15,18 +15,29 @@ final class Reconciler: Sendable {
 
   private typealias Waiter = UnsafeContinuation<ProbeResponse?, Never>
 
+  private struct Query {
+    /// The loss for which it began.
+    let loss: ClaimRequest.SeenLoss
+    var waiters: [Waiter]
+  }
+
   private let probe: (any OutcomeProbe)?
-  /// The deliveries that wait for the query about each attempt. A response about an earlier attempt is no use to them.
-  private let waiters = Mutex<[AttemptID: [Waiter]]>([:])
+  /// The query about each attempt. A response about an earlier attempt is no use to the deliveries that wait.
+  private let queries = Mutex<[AttemptID: Query]>([:])
 
   init(_ probe: (any OutcomeProbe)?) { self.probe = probe }
 
   /// Returns the response to a query about an attempt, or to the one that is under way already. Returns `nil` without a
   /// response, or if too many queries are under way.
-  func response(to query: ProbeQuery, about id: AttemptID) async -> ProbeResponse? {
+  ///
+  /// A query that began before the attempt's loss is of no use, either: the owner may have come back to life since, sent
+  /// its request and lost the response again. Its deliveries get `nil`.
+  func response(
+    to query: ProbeQuery, about id: AttemptID, lostAt loss: ClaimRequest.SeenLoss
+  ) async -> ProbeResponse? {
     guard let probe else { return nil }
     return await withUnsafeContinuation { waiter in
-      switch enter(waiter, id) {
+      switch enter(waiter, id, loss) {
       case .first:
         Task { [self] in
           let response = await probe.send(query)
@@ -40,19 +51,20 @@ final class Reconciler: Sendable {
 
   private enum Entry { case first, joined, refused }
 
-  private func enter(_ waiter: Waiter, _ id: AttemptID) -> Entry {
-    waiters.withLock { waiters in
-      if waiters[id] != nil {
-        waiters[id]?.append(waiter)
+  private func enter(_ waiter: Waiter, _ id: AttemptID, _ loss: ClaimRequest.SeenLoss) -> Entry {
+    queries.withLock { queries in
+      if let query = queries[id] {
+        guard loss.age >= query.loss.minAge(at: loss.seenAt) else { return .refused }
+        queries[id]?.waiters.append(waiter)
         return .joined
       }
-      guard waiters.count < Self.max else { return .refused }
-      waiters[id] = [waiter]
+      guard queries.count < Self.max else { return .refused }
+      queries[id] = Query(loss: loss, waiters: [waiter])
       return .first
     }
   }
 
   private func leave(_ id: AttemptID) -> [Waiter] {
-    waiters.withLock { $0.removeValue(forKey: id) ?? [] }
+    queries.withLock { $0.removeValue(forKey: id)?.waiters ?? [] }
   }
 }

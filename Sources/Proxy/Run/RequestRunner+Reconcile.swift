@@ -8,22 +8,24 @@ import Wire
 extension RequestRunner {
   /// Notes the loss, queries the backend about the record's last attempt, and claims the record to apply the verdict.
   /// The record stays as it is meanwhile, and without a verdict.
+  ///
+  /// - Parameter age: The time since the loss, by the store's reply that led here.
   @inline(never)
   func reconcile(
-    _ request: ClaimRequest, of call: KeyedCall, after attempt: Int
+    _ request: ClaimRequest, of call: KeyedCall, after attempt: Int, age: Milliseconds
   ) async throws(Problem) -> ClaimLifecycle.ClaimedAction {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
+    let seen = ClaimRequest.SeenLoss(age: age, seenAt: .now)
     let loss = await loss(of: call)
-    let seenAt = BootInstant.now
     let response = await environment.reconciler.response(
-      to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
+      to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt), lostAt: seen)
     let verdict = policy.verdict(of: response, method: head.method, cors: call.route.policy.cors)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
     let look = verdict == .none ? nil : await look(at: call.id)
-    switch call.lifecycle.probed(verdict, look: look, seenAt: seenAt) {
+    switch call.lifecycle.probed(verdict, look: look, seen: seen) {
     case .refuse(let problem):
       if let loss { note(loss, behind: problem, of: call) }
       throw refusedAsDuplicate(problem)
@@ -62,7 +64,7 @@ extension RequestRunner {
         worker.keepOvertaken(PendingOutcome(outcome, .granted(claim), of: delivery.logEntry))
       }
     }
-    if worker.knowsRecords(of: call.route, call.id) {
+    if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       environment.known.change(claim.id) {
         switch reply {
         case .success(let reply):

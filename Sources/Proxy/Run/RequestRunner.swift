@@ -202,7 +202,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .replay(let record): return replay(record, from: wait == nil ? source : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
-      case .probe(let attempt): next = try await reconcile(request, of: call, after: attempt)
+      case .probe(let attempt, let age):
+        next = try await reconcile(request, of: call, after: attempt, age: age)
       case .adopt(let claim, let completion): next = await adopt(completion, with: claim, of: call)
       case .wait(let leaseLeft):
         try await waitForChange(&wait, for: call, leaseLeft)
@@ -344,7 +345,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
     guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else {
-      guard worker.knowsRecords(of: call.route, call.id) else { return nil }
+      guard worker.knowsRecords(of: call.route, call.id, for: delivery) else { return nil }
       return environment.known.change(call.id) { known, _ in
         known.flatMap { call.lifecycle.refused(beside: $0, fingerprint) }
       }
@@ -362,7 +363,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
   ) -> ClaimLifecycle.ClaimedAction {
     if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
-    if worker.knowsRecords(of: call.route, call.id) {
+    if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       let request = request()
       return environment.known.change(request.id) {
         call.lifecycle.replied(reply, to: request, known: &$0, now: $1)

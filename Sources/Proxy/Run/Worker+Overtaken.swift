@@ -119,7 +119,7 @@ extension Worker {
     case .taken(.inFlight), .taken(.unknown), .taken(.released), .taken(.absent): return .taken(request)
     case .taken(.completed), .taken(.expired): return nil
     case .mismatch, .otherRecipe:
-      noteDropped(pending, "the record is that of another payload, or was read in another way")
+      noteDropped(pending, "the record has another payload, or another way of fingerprinting it")
       return nil
     }
   }

@@ -55,7 +55,7 @@ extension Worker {
       _ = try await store.release(claim, release)
     } catch {
       environment.logger.warning(
-        "a claim could not be given back; its lease will lapse, and its outcome be unknown, though it was not sent",
+        "an unused claim could not be released: its lease will lapse, and its outcome count as unknown, although its request was never sent",
         metadata: ["record": "\(claim.id.text)", "error": "\(error)"])
     }
   }

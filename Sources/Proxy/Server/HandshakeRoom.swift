@@ -2,8 +2,8 @@ import NIOCore
 import Synchronization
 
 /// The room for connections, of all loops, whose TLS handshake or PROXY header is unfinished. Each of the two has a
-/// room of its own: before its header a connection is nobody's, so that one client's crowd would take the places of
-/// those whose handshakes are under way.
+/// room of its own: before the PROXY header the client is unknown, so that the connections of one could take the places
+/// of those whose handshakes are under way.
 ///
 /// Such connections cost a client nothing. Therefore those of a room have a share of `max_connections`, and one client
 /// half of the share. Beyond that, the oldest connection of the client that has the most is closed: an honest client

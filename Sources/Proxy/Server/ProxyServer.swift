@@ -118,7 +118,18 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
   }
 
   /// Replaces the configuration of every request that begins after this has returned. No connection ends.
+  ///
+  /// Runs in progress are noted first if it has routes that may run requests without the store: a duplicate on a loop
+  /// that has it must find those of loops that do not have it yet.
   public func adopt(_ configuration: ConfigurationSnapshot) async {
+    let opensRoutes = configuration.routes.routes.contains { $0.policy.onStoreFailure == .open }
+    if opensRoutes {
+      environment.known.noteAllRoutes(true)
+      for worker in workers {
+        try? await worker.context.loop.submit { worker.noteRuns() }.get()
+      }
+    }
+    defer { if opensRoutes { environment.known.noteAllRoutes(false) } }
     for worker in workers {
       try? await worker.context.loop.submit { worker.downstream.adopt(configuration) }.get()
     }

@@ -72,17 +72,23 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
     context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
-      claim, for: delivery, isEnforced: route.policy.isEnforced, store: store,
-      known: knowsRecords(of: route, claim.id) ? environment.known : nil,
-      context: context, metrics: metrics)
+      claim, for: delivery, isEnforced: route.policy.isEnforced, store: store, context: context,
+      metrics: metrics)
     leases[ObjectIdentifier(lease)] = lease
+    if knowsRecords(of: route, claim.id, for: delivery) { lease.enter(environment.known) }
     return lease
   }
 
-  /// Whether what this process knows of the record counts: its route may run requests without the store, or could when
-  /// the record was noted.
-  func knowsRecords(of route: Route, _ id: RecordID) -> Bool {
-    route.policy.onStoreFailure == .open || environment.known.contains(id)
+  /// Whether what this process knows of the record counts: its route may run requests without the store, could when the
+  /// record was noted, or may in a configuration that has followed the delivery's.
+  func knowsRecords(of route: Route, _ id: RecordID, for delivery: Delivery) -> Bool {
+    route.policy.onStoreFailure == .open || environment.known.counts(id)
+      || delivery.configuration !== downstream.configuration
+  }
+
+  /// Notes all runs in progress, before a configuration opens routes that were closed to requests without the store.
+  func noteRuns() {
+    for lease in leases.values where lease.isEnforced { lease.enter(environment.known) }
   }
 
   func endLease(_ lease: LeaseKeeper<Store>) {

@@ -59,7 +59,7 @@ extension CORSPolicy {
         "must be a page's own origin, such as https://shop.example; every sandboxed page sends null")
     }
     if text.contains("*") {
-      throw Refusal("must name each origin, such as https://shop.example; a * stands for nothing in one")
+      throw Refusal("must name each origin, such as https://shop.example; wildcards are not supported")
     }
     let wanted = Refusal(
       "must be an origin as browsers send it, in lower case and without a path: https://shop.example")

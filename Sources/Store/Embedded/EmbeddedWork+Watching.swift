@@ -17,7 +17,7 @@ extension EmbeddedWork {
     housekeeping.nextLogWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
     let reason = outcome == .heldByReader ? "another process reads the database and holds it" : "\(outcome)"
     logger.warning(
-      "store: the database's log grows and cannot be emptied; end whoever reads the file",
+      "store: the database's log grows and cannot be emptied; end the other processes that read the file",
       metadata: ["bytes": "\(length)", "reason": "\(reason)"])
   }
 

@@ -3,9 +3,16 @@ import Idempotency
 /// A claim on its way, and the receiver of its reply.
 struct ClaimCall: Sendable {
   let request: ClaimRequest
-  /// The number by which later claims share its command; `nil` if it has none of its own, or one that none may share.
-  var number: Int?
+  /// The number by which later claims share its command; `nil` if none may.
+  let leaderNumber: Int?
   let onReply: @Sendable (ClaimReply) -> Void
+
+  /// A claim that shares no command.
+  static func alone(
+    _ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  ) -> ClaimCall {
+    ClaimCall(request: request, leaderNumber: nil, onReply: onReply)
+  }
 }
 
 /// The claims of one event loop that share the command of an earlier one. Confined to its loop.
@@ -24,20 +31,19 @@ final class SharedClaims {
   /// Takes a claim that shares the command of an earlier one. False if there is none.
   func join(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> Bool {
     guard let leader = unwritten[request.id], leader.fingerprint == request.fingerprint else { return false }
-    followers[leader.number, default: []].append(
-      ClaimCall(request: request, onReply: onReply))
+    followers[leader.number, default: []].append(.alone(request, onReply))
     return true
   }
 
-  /// Returns the call of a claim that sends a command.
-  func call(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> ClaimCall {
+  /// Returns a claim that sends a command, which others may share.
+  func leader(_ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void) -> ClaimCall {
     lastNumber += 1
-    return ClaimCall(request: request, number: lastNumber, onReply: onReply)
+    return ClaimCall(request: request, leaderNumber: lastNumber, onReply: onReply)
   }
 
   /// Takes a claim whose command leaves with the next write. Others may share it until then.
   func appended(_ call: ClaimCall) {
-    guard let number = call.number, unwritten[call.request.id] == nil else { return }
+    guard let number = call.leaderNumber, unwritten[call.request.id] == nil else { return }
     unwritten[call.request.id] = (call.request.fingerprint, number)
   }
 
@@ -48,7 +54,7 @@ final class SharedClaims {
 
   /// Takes the end of a claim, and returns the claims that have shared its command.
   func ended(_ call: ClaimCall) -> [ClaimCall] {
-    guard let number = call.number else { return [] }
+    guard let number = call.leaderNumber else { return [] }
     // A command that a lost connection has left unwritten.
     if !unwritten.isEmpty, unwritten[call.request.id]?.number == number { unwritten[call.request.id] = nil }
     guard !followers.isEmpty else { return [] }

@@ -40,7 +40,7 @@ public final class LoopMetrics: @unchecked Sendable {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.wait)
   }
 
-  /// Counts a store command that got no reply.
+  /// Counts a store command that failed.
   public func failed(_ command: StoreCommand, _ failure: StoreFailure) {
     own.add(1, at: LoopLayout.error(command, failure))
   }

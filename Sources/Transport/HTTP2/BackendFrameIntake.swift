@@ -9,10 +9,22 @@ final class BackendFrameIntake: ChannelInboundHandler {
   // A server begins with a frame.
   private var headerTable = HeaderTableLimit(prefaceBytes: 0)
   private var wholeFrames = WholeFrames(prefaceBytes: 0)
+  private var isPassing = false
+  private var isOver = false
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
     headerTable.apply(to: &bytes)
-    wholeFrames.read(bytes) { context.fireChannelRead(wrapInboundOut($0)) }
+    wholeFrames.append(bytes)
+    // A channel whose write fails reads what is left within that write, and so within what a piece has led to.
+    guard !isPassing else { return }
+    isPassing = true
+    defer { isPassing = false }
+    while !isOver, let piece = wholeFrames.next() { context.fireChannelRead(wrapInboundOut(piece)) }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    isOver = true
+    context.fireChannelInactive()
   }
 }

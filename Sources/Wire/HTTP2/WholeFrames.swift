@@ -8,15 +8,19 @@ import NIOCore
 ///
 /// DATA alone is passed on as it arrives, unless it is padded: a slow peer's body makes progress with each of its bytes,
 /// and the codec keeps none of them.
+///
+/// It calls nobody: what the codec does with a piece may read the socket again, and so append to what is held.
 public struct WholeFrames: Sendable {
   /// The largest payload of a frame, in bytes (RFC 9113, section 4.2). Semel never announces more.
   private static let maxPayload = 16 << 10
+  /// The largest number of frames in a piece.
+  public static let maxFrames = 64
   private static let headBytes = 9
   private static let data: UInt8 = 0
   private static let padded: UInt8 = 8
 
-  /// The beginning of a frame that is not all there.
-  private var held = ByteBuffer()
+  /// The bytes that have arrived, and were not passed on yet.
+  private var bytes = ByteBuffer()
   /// The number of bytes before the next frame that are passed on as they arrive: of the preface, or of DATA.
   private var passing: Int
   /// Whether a frame is larger than any may be. The codec ends the connection for its head.
@@ -26,24 +30,29 @@ public struct WholeFrames: Sendable {
   public init(prefaceBytes: Int) { passing = prefaceBytes }
 
   /// The memory of what is held, in bytes.
-  var heldCapacity: Int { held.storageCapacity }
+  var heldCapacity: Int { bytes.storageCapacity }
 
-  /// Takes bytes that have arrived, and calls `body` with each piece for the codec.
-  public mutating func read(_ bytes: ByteBuffer, _ body: (ByteBuffer) -> Void) {
-    held.follow(with: bytes)
-    var bytes = held
-    held = ByteBuffer()
+  /// Takes bytes that have arrived.
+  public mutating func append(_ more: ByteBuffer) { bytes.follow(with: more) }
+
+  /// Returns the next piece for the codec: whole frames, `maxFrames` and somewhat more than `maxPayload` at most; `nil`
+  /// until more has arrived.
+  public mutating func next() -> ByteBuffer? {
     var end = bytes.readerIndex
-    while let next = self.end(of: bytes, from: end) {
+    var frames = 0
+    while frames < Self.maxFrames, end - bytes.readerIndex < Self.maxPayload, let next = self.end(from: end) {
       end = next
-      if end - bytes.readerIndex >= Self.maxPayload { Self.pass(&bytes, upTo: end, body) }
+      frames += 1
     }
-    Self.pass(&bytes, upTo: end, body)
-    held = bytes.compact
+    guard end > bytes.readerIndex else {
+      bytes = bytes.compact
+      return nil
+    }
+    return bytes.readSlice(length: end - bytes.readerIndex)
   }
 
   /// The end of the next frame, or of what may be passed on of it; `nil` if nothing may.
-  private mutating func end(of bytes: ByteBuffer, from start: Int) -> Int? {
+  private mutating func end(from start: Int) -> Int? {
     guard start < bytes.writerIndex else { return nil }
     if isBroken { return bytes.writerIndex }
     if passing > 0 {
@@ -64,10 +73,5 @@ public struct WholeFrames: Sendable {
     guard UInt8(truncatingIfNeeded: word) == Self.data, flags & Self.padded == 0 else { return nil }
     passing = end - bytes.writerIndex
     return bytes.writerIndex
-  }
-
-  private static func pass(_ bytes: inout ByteBuffer, upTo end: Int, _ body: (ByteBuffer) -> Void) {
-    let count = end - bytes.readerIndex
-    if count > 0, let piece = bytes.readSlice(length: count) { body(piece) }
   }
 }

@@ -19,7 +19,10 @@ struct LifecycleReconcileTests {
   /// A lifecycle that has the verdict about attempt 3.
   private static func applying(_ verdict: ProbeVerdict) -> ClaimLifecycle {
     var lifecycle = lifecycle()
-    guard case .probe(attempt: 3) = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3))) else {
+    guard
+      case .probe(attempt: 3, age: .seconds(30)) = lifecycle.claimed(
+        .taken(.unknown(age: .seconds(30), attempt: 3)))
+    else {
       Issue.record("the backend was not queried")
       return lifecycle
     }
@@ -33,13 +36,14 @@ struct LifecycleReconcileTests {
 
   /// The moment at which the loss was seen that led to the query.
   private static let start = BootInstant(nanoseconds: 0)
+  private static let seen = ClaimRequest.SeenLoss(age: .seconds(30), seenAt: start)
 
   private static func probed(
     _ lifecycle: inout ClaimLifecycle, _ verdict: ProbeVerdict, _ standing: Standing,
     after elapsed: Milliseconds = 0, taking span: Milliseconds = 0
   ) -> ClaimLifecycle.ProbedAction {
     let look = ClaimLifecycle.Look(standing, from: start + elapsed, to: start + elapsed + span)
-    return lifecycle.probed(verdict, look: look, seenAt: start)
+    return lifecycle.probed(verdict, look: look, seen: seen)
   }
 
   private static func claim(
@@ -60,7 +64,7 @@ struct LifecycleReconcileTests {
   @Test func `without a verdict the delivery is refused, and may come again`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    guard case .refuse(let problem) = lifecycle.probed(.none, look: nil, seenAt: Self.start) else {
+    guard case .refuse(let problem) = lifecycle.probed(.none, look: nil, seen: Self.seen) else {
       Issue.record("an unknown outcome was decided without a verdict")
       return
     }
@@ -82,7 +86,7 @@ struct LifecycleReconcileTests {
   @Test func `a verdict without a look at the record changes nothing`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    guard case .refuse = lifecycle.probed(.absent, look: nil, seenAt: Self.start) else {
+    guard case .refuse = lifecycle.probed(.absent, look: nil, seen: Self.seen) else {
       Issue.record("a verdict was applied to nobody knows what")
       return
     }

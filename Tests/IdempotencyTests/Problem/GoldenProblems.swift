@@ -1,7 +1,7 @@
 /// The documents of all problems, in the order of `ProblemTests.all`, each after those of its fields that not every
 /// problem has. A changed line here is a changed response.
 let goldenProblems = #"""
-  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send a request that follows the protocol to the letter; this one cannot be read in only one way.","code":"bad_request","retryable":false}
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send a request that follows the protocol to the letter; this one is malformed or ambiguous.","code":"bad_request","retryable":false}
   {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, without parameters on dot segments, and with two hexadecimal digits behind each percent sign.","code":"bad_request","retryable":false}
   {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send one Host field with the name or the address of the host and, as needed, its port.","code":"bad_request","retryable":false}
   {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"State the body's length once: by one Content-Length, or by Transfer-Encoding: chunked in HTTP/1.1.","code":"bad_request","retryable":false}

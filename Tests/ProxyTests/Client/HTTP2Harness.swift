@@ -17,8 +17,15 @@ final class HTTP2Harness {
     typealias OutboundIn = IOData
     private(set) var count = 0
 
+    /// The bytes that are read within the next flush, as from a socket whose write fails.
+    var readInFlush: ByteBuffer?
+
     func flush(context: ChannelHandlerContext) {
       count += 1
+      if let bytes = readInFlush {
+        readInFlush = nil
+        context.fireChannelRead(NIOAny(bytes))
+      }
       context.flush()
     }
   }
@@ -74,11 +81,10 @@ final class HTTP2Harness {
   /// Sends frames in one read.
   func send(_ frames: HTTP2TestFrame...) throws { try send(frames) }
 
-  func send(_ frames: [HTTP2TestFrame]) throws {
-    var bytes = ByteBuffer()
-    for frame in frames { frame.write(to: &bytes) }
-    try channel.writeInbound(bytes)
-    channel.embeddedEventLoop.run()
+  /// - Parameter turns: The turns of the loop in which they are handled; many more than they take by default.
+  func send(_ frames: [HTTP2TestFrame], turns: Int64 = 1000) throws {
+    try channel.writeInbound(ByteBuffer(frames))
+    channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause * turns)
   }
 
   /// The HEADERS frame of a request. Its order among the frames that are sent is that of the calls.
@@ -247,6 +253,13 @@ extension HTTP2TestFrame {
     case .windowUpdate: "\(stream) window"
     case .unknown, nil: "\(stream) type \(kind)"
     }
+  }
+}
+
+extension ByteBuffer {
+  init(_ frames: [HTTP2TestFrame]) {
+    self.init()
+    for frame in frames { frame.write(to: &self) }
   }
 }
 

@@ -26,7 +26,7 @@ struct LeaseKeeperTests {
 
   private static func lease(_ harness: WorkerHarness) throws -> LeaseKeeper<ScriptedStore> {
     LeaseKeeper(
-      request.granted, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store, known: nil,
+      request.granted, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store,
       context: harness.worker.context, metrics: harness.metrics)
   }
 
@@ -62,7 +62,7 @@ struct LeaseKeeperTests {
     let harness = Self.harness()
     let claim = Self.request(lease: 1).granted
     let lease = LeaseKeeper(
-      claim, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store, known: nil,
+      claim, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store,
       context: harness.worker.context, metrics: harness.metrics)
     let lapse = claim.requestedAt + 1
     while BootInstant.now < lapse {}
@@ -82,6 +82,28 @@ struct LeaseKeeperTests {
     lease.renewNow()
     harness.run()
     #expect(harness.store.renewals.count == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func `a reload that opens a route makes its runs known, with the ends that they have`(hasEnded: Bool) throws
+  {
+    let harness = Self.harness()
+    let worker = harness.worker
+    let route = Route(
+      policy: RoutePolicy(
+        name: "orders", match: RouteMatch(),
+        upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none"))), index: 0)
+    let lease = worker.keepLease(of: Self.request.granted, for: try harness.delivery(of: ""), by: route)
+    let known = harness.environment.known
+    // The store did not take the outcome, which is sent again.
+    if hasEnded { lease.note(.completed(.seconds(60))) }
+    #expect(!known.contains(Self.request.id))
+    worker.noteRuns()
+    let isRunning = known.change(Self.request.id) { record, _ in record?.isRunningHere }
+    #expect(isRunning == !hasEnded)
+    if !hasEnded { lease.note(.deleted, .done) }
+    #expect(known.contains(Self.request.id) == hasEnded)
+    worker.endLease(lease)
   }
 
   @Test func `a process that ends sends nothing of a record that it marks unknown`() throws {

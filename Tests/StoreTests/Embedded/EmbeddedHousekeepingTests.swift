@@ -279,7 +279,8 @@ struct EmbeddedHousekeepingTests {
       let large = Samples.response(body: String(repeating: "x", count: 1 << 20))
       for _ in 0..<26 { _ = try await store.completed(with: Samples.completion(.whole(large))) }
       #expect(FilePresence.length(of: path + "-wal") > 26 << 20)
-      let warning = "store: the database's log grows and cannot be emptied; end whoever reads the file"
+      let warning =
+        "store: the database's log grows and cannot be emptied; end the other processes that read the file"
       if bound < FileSpace.logBound { try await until { recorder.messages.contains(warning) } }
       try Self.run("ROLLBACK", on: reader)
       if bound < FileSpace.logBound {

@@ -57,6 +57,18 @@ struct SharedClaimTests {
     }
   }
 
+  @Test func `one that has shared a command in vain takes nothing over`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      #expect(try await node.store.markUnknown(claim, because: nil) == .done)
+      let follower = Samples.again(claim, takeOver: .afterSettle(0))
+      let outcomes = try await replies(node, to: [Samples.again(claim), follower]).map { try $0.get() }
+      #expect(outcomes.allSatisfy { $0.taken == .unknown }, "\(outcomes)")
+      // The same claim alone is granted the record.
+      _ = try await node.store.granted(follower)
+    }
+  }
+
   @Test func `another payload, and another key, have commands of their own`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let (claim, other) = (try await node.store.completed(), try await node.store.completed())

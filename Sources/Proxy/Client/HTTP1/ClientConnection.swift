@@ -48,7 +48,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   /// The memory that this connection's requests and responses hold.
   let memory: ConnectionMemory
   var outgoing = OutgoingResponse()
-  /// The part of it for bytes that wait for the client.
+  /// The part of `memory` for bytes that wait for the client.
   var outgoingMemory: OutgoingMemory
 
   init(downstream: Downstream, peer: ClientPeer) {
@@ -169,7 +169,7 @@ extension ClientConnection {
   private func continueLater() {
     isContinuationDue = true
     setReading(false)
-    _ = downstream.context.loop.scheduleTask(in: DecodingBudget.pause) { [self] in
+    context?.inLaterTurn { [self] in
       isContinuationDue = false
       guard context != nil else { return }
       decode()

@@ -25,6 +25,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   private var hasFailed = false
   /// The open streams. The codec does not pass the end of the client's input on to them.
   private var streams: [ObjectIdentifier: ClientStream] = [:]
+  /// The streams that are not read, while the codec keeps their frames.
+  private var heldBack: [UInt32: ClientStream] = [:]
   private var context: ChannelHandlerContext?
   /// The time at which an idle connection ends.
   private var deadline: NIODeadline
@@ -130,6 +132,16 @@ extension ClientSession {
     act(drainState.ended())
     deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }
+
+  /// Whether a stream is not read.
+  var holdsBack: Bool { !heldBack.isEmpty }
+
+  func holdBack(_ stream: ClientStream, _ id: HTTP2StreamID) { heldBack[UInt32(Int(id))] = stream }
+
+  func readsAgain(_ id: HTTP2StreamID) { heldBack[UInt32(Int(id))] = nil }
+
+  /// Counts a frame of DATA, or a part of one, that is about to reach the codec.
+  func receivedData(on stream: UInt32) { heldBack[stream]?.holdFrame() }
 
   /// The last stream for GOAWAY: the highest one that was taken; 0 if none was.
   var lastStream: Int { drainState.last }

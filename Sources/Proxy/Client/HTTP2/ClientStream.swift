@@ -16,13 +16,19 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
 
   let session: ClientSession
   let downstream: Downstream
+  /// The memory of a frame of DATA that the codec keeps, besides its bytes, by measurement.
+  private static let heldFrameBytes = 256
+
   private(set) var context: ChannelHandlerContext?
+  private var id: HTTP2StreamID?
   var machine = HTTP2StreamMachine()
   var delivery: Delivery?
   /// Whether the stream is refused: it is one too many, or the connection ends.
   private var isRefused = false
   /// Whether the stream is read.
   private var isReading = true
+  /// The memory for frames that the codec keeps while the stream is not read, in bytes.
+  private var heldFrameMemory = 0
   /// Whether the delivery counts as under way. It does until its response is complete or, if the stream was reset,
   /// until its run has ended.
   private var holdsSlot = false
@@ -50,6 +56,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
     downstream.context.loop.assertInEventLoop()
     self.context = context
     if let id = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID) {
+      self.id = id
       isRefused = !session.opened(self, id)
     }
   }
@@ -81,6 +88,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   func channelInactive(context: ChannelHandlerContext) {
     stopTimer()
     machine.close()
+    countHeldFrames(false)
     self.context = nil
     dropOutgoing()
     // The exchange continues without the client.
@@ -161,7 +169,25 @@ extension ClientStream {
   private func setReading(_ isWanted: Bool) {
     guard isWanted != isReading, let context else { return }
     isReading = isWanted
+    countHeldFrames(!isWanted)
     context.setReading(isWanted)
+  }
+
+  /// Begins or ends to count the frames that the codec keeps. A window of DATA frames of one byte takes 256 times as
+  /// much memory as their bytes.
+  private func countHeldFrames(_ isHeldBack: Bool) {
+    guard let id else { return }
+    if isHeldBack { session.holdBack(self, id) } else { session.readsAgain(id) }
+    session.memory.give(heldFrameMemory)
+    heldFrameMemory = 0
+  }
+
+  /// Takes memory for a frame that the codec keeps. Without any the stream is reset.
+  func holdFrame() {
+    guard session.memory.take(Self.heldFrameBytes, beside: heldFrameMemory) else {
+      return reset(.enhanceYourCalm)
+    }
+    heldFrameMemory += Self.heldFrameBytes
   }
 
   func releaseSlot() {

@@ -86,28 +86,3 @@ struct Allowance {
     return true
   }
 }
-
-/// The largest read from a connection, by the work of the read before.
-///
-/// All frames of a read are handled in one turn. A DATA frame of one byte costs about as much as one of 16 KiB, and a
-/// request of a few bytes eight times as much, so that 64 KiB of such frames would delay all other connections for as
-/// long as thousands of requests. Smaller reads let the others take their turns; they cost a client of many small
-/// messages next to nothing.
-struct ReadLimit {
-  /// The work that a frame of HEADERS makes, in frames of DATA.
-  static let workOfRequest = 8
-  static let full = ClientReadSizes.full
-  static let small = 1 << 10
-  private static let muchWork = 512
-  private static let littleWork = 32
-
-  private(set) var bytes = full
-
-  /// Returns whether the limit changes after a read with this work, in frames of DATA.
-  mutating func changes(after work: Int) -> Bool {
-    let before = bytes
-    if work >= Self.muchWork { bytes = Self.small }
-    if work < Self.littleWork { bytes = Self.full }
-    return bytes != before
-  }
-}

@@ -4,15 +4,16 @@ import Wire
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
 /// other frames that advance no request (`FrameIntake`), lets the client decide on the size of a table
-/// (`HeaderTableLimit`), keeps what it has read while reads end within frames (`WholeFrames`), ends a connection without stating which streams were taken, and takes no new streams once any
-/// end has been announced.
+/// (`HeaderTableLimit`), keeps what it has read while reads end within frames (`WholeFrames`), handles all frames of a
+/// read in one turn of the loop (`DecodingBudget`), ends a connection without stating which streams were taken, and
+/// takes no new streams once any end has been announced.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.
 ///
 /// The codec also keeps to the limits of its SETTINGS only once they are acknowledged, and takes heads of 16 KiB until
-/// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads and streams alone, and bind no
-/// client: they are taken out here, and acknowledged as soon as the client's have come.
+/// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads and streams alone, and
+/// bind no client: they are taken out here, and acknowledged as soon as the client's have come.
 ///
 /// The codec ends the whole connection for a stream beyond the announced number, where RFC 9113, section 5.1.2, has that
 /// stream alone refused, as `HTTP2Drain` does. So the codec allows more than what is announced here.
@@ -47,9 +48,16 @@ final class FrameGuard: ChannelDuplexHandler {
   private var intake: FrameIntake
   private var headerTable = HeaderTableLimit(prefaceBytes: FrameIntake.magicBytes)
   private var wholeFrames = WholeFrames(prefaceBytes: FrameIntake.magicBytes)
-  private var readLimit = ReadLimit()
-  /// Whether the connection ends for a flood: nothing more is read.
-  private var isFlooded = false
+  /// Whether the connection has ended, or ends for a flood: nothing more is passed on.
+  private var isOver = false
+  /// Whether pieces are being passed on. What they lead to may read the socket again.
+  private var isPassing = false
+  /// Whether a later turn of the loop passes on what this one has left over.
+  private var isBehind = false
+  /// Whether the socket is to be read once nothing is left over.
+  private var isReadDue = false
+  /// Whether the client's input has ended behind what is left over.
+  private var isInputClosed = false
   /// Whether the codec's first SETTINGS have been taken out.
   private var hasTakenSettings = false
   /// The number of bytes of the frame under way that were not written yet.
@@ -62,39 +70,84 @@ final class FrameGuard: ChannelDuplexHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard !isFlooded else { return }
+    guard !isOver else { return }
     var bytes = unwrapInboundIn(data)
     headerTable.apply(to: &bytes)
-    var work = 0
-    wholeFrames.read(bytes) { work += read($0, context) }
-    if !isFlooded, readLimit.changes(after: work) { limitReads(context) }
+    wholeFrames.append(bytes)
+    if !isBehind { pass(context) }
   }
 
-  /// Reads whole frames. Returns their work.
-  private func read(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Int {
-    // The frames before may have been the flood.
-    guard !isFlooded else { return 0 }
-    let passed = intake.read(bytes, now: .now())
+  /// Passes on what has arrived, as much as one turn may.
+  private func pass(_ context: ChannelHandlerContext) {
+    guard !isPassing else { return }
+    isPassing = true
+    defer { isPassing = false }
+    var budget = DecodingBudget()
+    while !isOver {
+      if budget.isOver { return passLater(context) }
+      guard let piece = wholeFrames.next() else { return caughtUp(context) }
+      budget.charge(pass(piece, context))
+    }
+  }
+
+  private func passLater(_ context: ChannelHandlerContext) {
+    isBehind = true
+    context.inLaterTurn { [self] in
+      isBehind = false
+      guard !isOver else { return }
+      pass(context)
+      context.fireChannelReadComplete()
+    }
+  }
+
+  /// Does what has waited for the pieces.
+  private func caughtUp(_ context: ChannelHandlerContext) {
+    if isInputClosed {
+      isInputClosed = false
+      context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
+    if isReadDue {
+      isReadDue = false
+      context.read()
+    }
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if isBehind { isReadDue = true } else { context.read() }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if isBehind || isPassing, case ChannelEvent.inputClosed? = event as? ChannelEvent {
+      isInputClosed = true
+    } else {
+      context.fireUserInboundEventTriggered(event)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    isOver = true
+    context.fireChannelInactive()
+  }
+
+  /// Passes a piece on. Returns its work, in parts of a `DecodingBudget`.
+  private func pass(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Int {
+    let passed = intake.read(bytes, now: .now(), listsData: session.holdsBack)
     for ping in passed.pings {
       var frame = context.channel.allocator.buffer(capacity: Self.pingAck.count + 8)
       frame.writeBytes(Self.pingAck)
       frame.writeImmutableBuffer(ping)
       context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
     }
+    for stream in passed.data { session.receivedData(on: stream) }
     for bytes in passed.bytes { context.fireChannelRead(wrapInboundOut(bytes)) }
     if passed.isFlood { endFlood(context) }
     return passed.work
   }
 
-  private func limitReads(_ context: ChannelHandlerContext) {
-    let sizes = ClientReadSizes(max: readLimit.bytes)
-    try? context.channel.syncOptions?.setOption(.recvAllocator, value: sizes)
-  }
-
   /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.
   private func endFlood(_ context: ChannelHandlerContext) {
-    guard !isFlooded else { return }
-    isFlooded = true
+    guard !isOver else { return }
+    isOver = true
     goAway(session.lastStream, Self.enhanceYourCalm, context, promise: nil)
     session.misbehaved()
   }

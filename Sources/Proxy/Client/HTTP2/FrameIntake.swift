@@ -9,7 +9,8 @@ import NIOCore
 /// Behind the client's first SETTINGS it puts in an acknowledgement of the codec's first ones, which no client gets
 /// (`FrameGuard`).
 ///
-/// It gets whole frames, and parts of DATA (`WholeFrames`).
+/// It gets whole frames, and parts of DATA (`WholeFrames`); of a frame that is too large all that has come, which the
+/// codec refuses by its head.
 struct FrameIntake {
   /// The result of a read.
   struct Passed {
@@ -17,8 +18,10 @@ struct FrameIntake {
     var bytes: [ByteBuffer] = []
     /// The payloads of PINGs to be acknowledged.
     var pings: [ByteBuffer] = []
-    /// The work of the frames that begin in the bytes (`ReadLimit`).
+    /// The work of the frames that begin in the bytes, in parts (`DecodingBudget`).
     var work = 0
+    /// The stream of each frame of DATA, or part of one, in the bytes.
+    var data: [UInt32] = []
     /// Whether the budget is exceeded. The bytes end before the frame that exceeded it, and the connection must end.
     var isFlood = false
   }
@@ -33,6 +36,8 @@ struct FrameIntake {
   private var pingCredit = 0
   /// The number of bytes that are still to come before the next frame: of the magic, or of the frame under way.
   private var skipped = magicBytes
+  /// The stream of the frame under way if that is DATA.
+  private var dataStream: UInt32?
   /// Whether the SETTINGS have come with which every client begins.
   private var hasBegun = false
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
@@ -46,16 +51,22 @@ struct FrameIntake {
     budget.sent(bytes)
   }
 
-  mutating func read(_ bytes: ByteBuffer, now: NIODeadline) -> Passed {
+  /// Reads a piece.
+  ///
+  /// - Parameter listsData: Whether the streams of DATA are wanted.
+  mutating func read(_ bytes: ByteBuffer, now: NIODeadline, listsData: Bool = false) -> Passed {
     var bytes = bytes
     var passed = Passed()
     var at = bytes.readerIndex + min(skipped, bytes.readableBytes)
     skipped -= at - bytes.readerIndex
+    if listsData, at > bytes.readerIndex, let dataStream { passed.data.append(dataStream) }
     while let frame = Frame(bytes, at: at) {
-      if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
+      if pingCredit > 0, hasBegun, !isInBlock, frame.isPing, frame.end <= bytes.writerIndex {
         takePing(frame, from: &bytes, at: &at, to: &passed)
       } else if budget.take(frame.kind, now: now) {
-        passed.work += frame.kind == FrameKind.headers ? ReadLimit.workOfRequest : 1
+        passed.work += frame.kind == FrameKind.headers ? DecodingBudget.partsOfRequest : 1
+        dataStream = frame.kind == FrameKind.data ? frame.stream : nil
+        if listsData, let dataStream { passed.data.append(dataStream) }
         at = min(frame.end, bytes.writerIndex)
         skipped = frame.end - at
         if !hasBegun, frame.isSettings { acknowledge(&bytes, at: at, to: &passed) }
@@ -122,13 +133,14 @@ struct FrameIntake {
       kind = UInt8(truncatingIfNeeded: word)
       self.flags = flags
       end = index + 9 + length
-      self.stream = stream
+      // The first bit is reserved.
+      self.stream = stream & 0x7FFF_FFFF
     }
 
     /// Whether it is SETTINGS, and no acknowledgement.
-    var isSettings: Bool { kind == FrameKind.settings && flags & 1 == 0 && stream & 0x7FFF_FFFF == 0 }
+    var isSettings: Bool { kind == FrameKind.settings && flags & 1 == 0 && stream == 0 }
 
     /// Whether it is a valid PING that asks for an acknowledgement.
-    var isPing: Bool { kind == FrameKind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }
+    var isPing: Bool { kind == FrameKind.ping && flags & 1 == 0 && length == 8 && stream == 0 }
   }
 }

@@ -2,7 +2,7 @@ import Idempotency
 
 /// The conditions under which commands take the forms that cost Redis less (`PlainClaim`).
 ///
-/// The other forms cost it a few microseconds more, which nobody feels as long as a connection has few commands under
+/// The other forms cost it a few microseconds more, which is negligible as long as a connection has few commands under
 /// way. Without load each claim has a script's deadline. Under load Redis has replied a moment ago, so that it is known
 /// to run, and its time to be what it was.
 public struct RedisLoad: Sendable {

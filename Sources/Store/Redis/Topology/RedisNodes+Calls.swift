@@ -56,7 +56,7 @@ extension RedisNodes {
   }
 
   private static let graceRefusal =
-    "new claims wait a moment, until running requests have renewed theirs at another Redis or by its new time"
+    "new claims wait until running requests have renewed their leases: another Redis has taken over, or its clock was set"
 
   @inline(never)
   private func reply(

@@ -83,7 +83,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The reason for which no claim is granted on this connection now; `nil` if claims may be granted.
   var claimRefusal: String? { hold ?? standingRefusal }
 
-  /// The same, without the reason that the configuration was not compared yet.
+  /// The reason to refuse claims, apart from a comparison of the configuration that is still to come.
   var standingRefusal: String? { refusal ?? (isAdmissionRefused ? hold : nil) ?? waits?.shortage }
 
   private func shortageChanged() {

@@ -1,0 +1,42 @@
+import NIOCore
+
+/// The parts of messages that one connection may have decoded in one turn of the event loop.
+///
+/// A chunk or a DATA frame of one byte costs about as much as one of 16 KiB, and a request costs more still: without a
+/// bound one read of small parts would delay all other connections for as long as thousands of requests.
+struct DecodingBudget {
+  /// The number of parts.
+  private static let maxParts = 512
+  /// The parts that one request counts for: the run of a request costs more than its decoding.
+  static let partsOfRequest = 8
+  /// The time until the next turn.
+  static let pause = TimeAmount.microseconds(100)
+
+  private var left = maxParts
+
+  var isOver: Bool { left <= 0 }
+
+  /// Takes one part; false if none is left.
+  mutating func take() -> Bool {
+    guard left > 0 else { return false }
+    left -= 1
+    return true
+  }
+
+  /// Charges for the run of a request.
+  mutating func chargeRequest() { left -= Self.partsOfRequest - 1 }
+
+  /// Charges for parts that were decoded.
+  mutating func charge(_ parts: Int) { left -= parts }
+}
+
+extension ChannelHandlerContext {
+  /// Runs a closure in a later turn of the loop, once others' sockets were read. Call it on the loop.
+  ///
+  /// The loop runs all that is due before it looks at its sockets again, so that the pause begins behind the work of this
+  /// turn.
+  func inLaterTurn(_ body: @escaping () -> Void) {
+    let loop = eventLoop.assumeIsolated()
+    loop.execute { _ = loop.scheduleTask(in: DecodingBudget.pause) { body() } }
+  }
+}

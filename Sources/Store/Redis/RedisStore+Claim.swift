@@ -1,0 +1,188 @@
+import Idempotency
+import Platform
+
+// The way of a claim: startClaim, send, received, then deliver; by a task where the reply is not final.
+extension RedisStore {
+  /// Claims a record. One copy of the command is written without a task; a task continues the claim if there is no
+  /// connection yet, or if the reply is not final. Claims of one key and payload that are to be written at once share
+  /// one command (`SharedClaims`).
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    guard !nodes.shared.join(request, onReply) else { return }
+    send(nodes.shared.leader(request, onReply))
+  }
+
+  private func send(_ call: ClaimCall) {
+    let firstAttempt = subscriber.epoch.firstAttempt
+    let isWritten = nodes.startClaim(call.request, firstAttempt: firstAttempt) {
+      $0.claim(permitted(call.request), until: $1.deadline, firstAttempt: firstAttempt)
+    } onReply: { reply, copies in
+      received(reply, copies, to: call)
+    }
+    if isWritten { nodes.shared.appended(call) } else { claimInTask(call, after: nil) }
+  }
+
+  /// Ends a claim, and those that have shared its command.
+  private func deliver(_ reply: ClaimReply, to call: ClaimCall) {
+    call.onReply(reply)
+    for follower in nodes.shared.ended(call) {
+      if let reply = reply.forFollower { follower.onReply(reply) } else { send(withoutTakeOver(follower)) }
+    }
+  }
+
+  /// Returns a claim for a command of its own, after the shared one gave no recorded outcome. It takes no record over:
+  /// its caller has allowed that at an earlier time, and this process may have become the holder of the record's outcome
+  /// since.
+  private func withoutTakeOver(_ call: ClaimCall) -> ClaimCall {
+    .alone(call.request.changed(takeOver: .never), call.onReply)
+  }
+
+  @inline(never)
+  private func received(_ reply: ScriptReply, _ copies: CommandAttempts, to call: ClaimCall) {
+    let request = call.request
+    var copies = copies
+    do throws(StoreError) {
+      let isUndecided = reply.isOfAnotherPayload(than: request)
+      guard try copies.ended(isUndecided ? .undecided : reply.ending) else {
+        return claimInTask(call, after: copies)
+      }
+      guard let outcome = try finalOutcome(of: request, reply) else { return resolveInTask(reply, of: call) }
+      deliver(.success(outcome), to: call)
+    } catch {
+      deliver(.failure(error), to: call)
+    }
+  }
+
+  /// Returns the outcome that a reply is, or `nil` if that needs a task: a response that stands elsewhere or takes long
+  /// to decode, or a claim that has to be given back.
+  private func finalOutcome(
+    of request: ClaimRequest, _ reply: ScriptReply
+  ) throws(StoreError) -> ClaimOutcome? {
+    guard !reply.needsResponse, reply.shortage == nil else { return nil }
+    let outcome = try outcome(of: request, reply)
+    guard !isTooEarly(outcome, of: request) else { return nil }
+    guard outcome.encodedOutcome != nil else { return outcome }
+    return try codec.decodedOnLoop(outcome, to: request)
+  }
+
+  private func resolveInTask(_ reply: ScriptReply, of call: ClaimCall) {
+    inTask(call) { () throws(StoreError) in try await resolved(reply, of: call.request) }
+  }
+
+  private func claimInTask(_ call: ClaimCall, after copies: CommandAttempts?) {
+    inTask(call) { () throws(StoreError) in try await claim(call.request, after: copies) }
+  }
+
+  private func inTask(
+    _ call: ClaimCall, _ body: @escaping @Sendable () async throws(StoreError) -> ClaimOutcome
+  ) {
+    nodes.context.task {
+      let reply: ClaimReply
+      do throws(StoreError) {
+        reply = .success(try await body())
+      } catch {
+        reply = .failure(error)
+      }
+      deliver(reply, to: call)
+    }
+  }
+
+  /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
+  /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
+  private func resolved(
+    _ reply: ScriptReply, of request: ClaimRequest
+  ) async throws(StoreError) -> ClaimOutcome {
+    if let shortage = reply.shortage {
+      try await giveBack(try outcome(of: request, reply), of: request, because: shortage)
+      throw .refused(shortage)
+    }
+    do throws(StoreError) {
+      let outcome = try outcome(of: request, try await withResponse(reply, of: request.id))
+      if isTooEarly(outcome, of: request) {
+        let reason = "Redis' clock was set, or another server has taken over"
+        try await giveBack(outcome, of: request, because: reason)
+        throw .refused(reason)
+      }
+      guard outcome.encodedOutcome != nil else { return outcome }
+      return try await codec.decoded(outcome, to: request)
+    } catch {
+      if case .unavailable(let reason) = error { throw .refused(reason) }
+      throw error
+    }
+  }
+
+  /// Claims a record in a task.
+  ///
+  /// If a repeated claim finds the record taken, an earlier copy of the command may still be granted it afterwards,
+  /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
+  /// deadline of all copies, when the claim is repeated.
+  private func claim(
+    _ request: ClaimRequest, after copies: CommandAttempts?
+  ) async throws(StoreError) -> ClaimOutcome {
+    let (outcome, copiedUntil) = try await claimOnce(request, after: copies)
+    guard outcome.mayBeGrantedLater, let copiedUntil else { return outcome }
+    await nodes.waitUntilPast(copiedUntil)
+    let again: (outcome: ClaimOutcome, copiedUntil: BootInstant?)
+    do {
+      again = try await claimOnce(request)
+    } catch {
+      switch error {
+      case .unavailable(let reason), .refused(let reason): throw .fateUnknown(reason)
+      case .fateUnknown, .unreadable: throw error
+      }
+    }
+    guard again.outcome.mayBeGrantedLater, let copiedUntil = again.copiedUntil else { return again.outcome }
+    await nodes.waitUntilPast(copiedUntil)
+    throw .fateUnknown("the connection to Redis was lost twice during one claim")
+  }
+
+  /// Returns the outcome of a claim, and the time until which another copy of its command may still be executed.
+  private func claimOnce(
+    _ request: ClaimRequest, after copies: CommandAttempts? = nil
+  ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
+    let capacity = RedisCommandWriter.capacity(of: request)
+    let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
+      $0.claim(permitted(request), until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+    }
+    return (try await resolved(reply, of: request), reply.copiedUntil)
+  }
+
+  /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
+  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost. A record
+  /// that it may have taken over from an owner whose outcome is unknown stays unknown.
+  private func giveBack(
+    _ outcome: ClaimOutcome, of request: ClaimRequest, because shortage: String
+  ) async throws(StoreError) {
+    guard case .granted(let claim) = outcome else { return }
+    if let copiedUntil = claim.copiedUntil { await nodes.waitUntilPast(copiedUntil) }
+    if claim.followsUnknown, request.takeOver != .never {
+      // Without a reply its lease lapses, which has the same effect.
+      _ = try? await markUnknown(claim, because: nil)
+      return
+    }
+    do throws(StoreError) {
+      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+    } catch {
+      throw .fateUnknown(shortage)
+    }
+  }
+}
+
+// Taking over.
+extension RedisStore {
+  /// Returns the request in its present form, which takes no record over for a while after another server has taken
+  /// over or its clock was set (`RedisAlarm.mayTakeOver`; Tests/Model/claim.pml, NO_ERA).
+  private func permitted(_ request: ClaimRequest) -> ClaimRequest {
+    mayTakeOver(request) ? request : request.changed(takeOver: .never)
+  }
+
+  private func mayTakeOver(_ request: ClaimRequest) -> Bool {
+    guard let settle = request.takeOver.settle else { return true }
+    return subscriber.alarm.mayTakeOver(after: max(request.lease, settle))
+  }
+
+  /// Whether a claim has taken a record over by a clock that, as its own reply shows, was set.
+  private func isTooEarly(_ outcome: ClaimOutcome, of request: ClaimRequest) -> Bool {
+    guard case .granted(let claim) = outcome, claim.followsUnknown else { return false }
+    return !mayTakeOver(request)
+  }
+}

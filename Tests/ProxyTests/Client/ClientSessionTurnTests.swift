@@ -1,0 +1,78 @@
+import Idempotency
+import NIOCore
+import NIOEmbedded
+import Telemetry
+import Testing
+
+@testable import Proxy
+
+/// The turns of the loop in which an HTTP/2 connection handles what it has read.
+struct ClientSessionTurnTests {
+  private static func requests(_ count: UInt32, _ harness: HTTP2Harness) throws -> [HTTP2TestFrame] {
+    try (0..<count).map { try harness.request("GET", on: 2 * $0 + 1) }
+  }
+
+  @Test func `one turn handles 64 requests of a read, and the next ones the rest`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    for (turns, count) in [(0, 64), (1, 80)] {
+      let frames = turns == 0 ? try Self.requests(80, harness) : []
+      try harness.send(frames, turns: Int64(turns))
+      #expect(harness.deliveries.count == count)
+    }
+  }
+
+  @Test func `the end of the input waits for the requests before it`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(try Self.requests(80, harness), turns: 0)
+    harness.endInput()
+    #expect(try harness.received().isEmpty && harness.channel.isActive)
+    try harness.send([])
+    #expect(harness.deliveries.count == 80)
+    #expect(try harness.received().texts.last == "goaway 159 error 0")
+  }
+
+  @Test func `what a closed connection has left over is dropped`() throws {
+    let harness = try HTTP2Harness()
+    try harness.send(try Self.requests(80, harness), turns: 0)
+    harness.close()
+    harness.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+    #expect(harness.deliveries.count == 64)
+  }
+
+  /// A channel whose write fails reads what its socket still holds, within that write.
+  @Test func `bytes that are read while a broken connection is closed do no harm`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    let update = HTTP2TestFrame(.windowUpdate, 0, ByteBuffer(repeating: 0, count: 3))
+    harness.flushes.readInFlush = ByteBuffer(Array(repeating: .ping(2), count: 100))
+    try? harness.send(.ping(1), update, .ping(3))
+    #expect(harness.flushes.readInFlush == nil)
+    #expect(!harness.channel.isActive)
+    #expect(try harness.received().texts.contains("goaway 0 error 6"))
+  }
+
+  @Test func `frames that the codec keeps for a body that nobody takes count as memory`() throws {
+    var limits = LimitSettings()
+    limits.http2Window = 128 << 10
+    limits.bodyMemory = 1 << 20
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    try harness.send(harness.request("POST", on: 1, isEnd: false))
+    // The stream is read until it holds this much, and not further.
+    var (window, connectionWindow) = (70 << 10, 65_535)
+    try harness.upload(&window, &connectionWindow)
+    let held = harness.counters[.bodyBytes]
+    #expect((64 << 10..<70 << 10).contains(held))
+    // An eighth of the memory is for one connection, and a frame takes 256 bytes. The upload has left some.
+    let room = ((128 << 10) - held) / 256
+    try harness.send(Array(repeating: .data(1, 1), count: room - 10))
+    #expect(try harness.received().isEmpty)
+    #expect(harness.counters[.bodyBytes] > 120 << 10)
+    try harness.send(Array(repeating: .data(1, 1), count: 11))
+    #expect(try harness.received().texts == ["1 reset 11"])
+    #expect(harness.channel.isActive)
+    #expect(harness.counters[.bodyBytes] <= held)
+  }
+}

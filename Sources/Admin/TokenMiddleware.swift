@@ -20,7 +20,9 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
     // A scheme may have any letter case (RFC 9110, section 11.1).
     let isBearer = given.prefix(Self.scheme.count).lowercased() == Self.scheme
     guard isBearer,
-      Self.areEqual(Array(given.dropFirst(Self.scheme.count).utf8), Array(token().revealed.utf8))
+      Self.areEqual(
+        Self.trimmed(Array(given.dropFirst(Self.scheme.count).utf8)),
+        Self.trimmed(Array(token().revealed.utf8)))
     else {
       let text =
         isBearer
@@ -33,9 +35,19 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
     return try await next(request, context)
   }
 
+  /// A token without the spaces around it, which the value of a field loses on its way (RFC 9110, section 5.5). One of
+  /// spaces alone is none, and equals no other.
+  private static func trimmed(_ token: [UInt8]) -> ArraySlice<UInt8>? {
+    func isInner(_ byte: UInt8) -> Bool { byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") }
+    guard let first = token.firstIndex(where: isInner), let last = token.lastIndex(where: isInner) else {
+      return nil
+    }
+    return token[first...last]
+  }
+
   /// Compares in a time that does not depend on the position of the first difference.
-  static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    guard left.count == right.count else { return false }
+  private static func areEqual(_ left: ArraySlice<UInt8>?, _ right: ArraySlice<UInt8>?) -> Bool {
+    guard let left, let right, left.count == right.count else { return false }
     var differences: UInt8 = 0
     for (own, other) in zip(left, right) { differences |= own ^ other }
     return differences == 0

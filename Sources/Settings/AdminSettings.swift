@@ -25,10 +25,7 @@ extension AdminSettings {
   private static let minTokenBytes = 16
 
   static func read(_ section: Section) -> AdminSettings? {
-    let token = section.member("token_file")?.parsed("the path of a file that holds a token") {
-      path throws(Refusal) in
-      (path: path, secret: try SecretFile.named(path))
-    }
+    let token = section.member("token_file").flatMap(readToken)
     let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
     guard let address = section.member("address") else {
       section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")
@@ -41,10 +38,10 @@ extension AdminSettings {
       return try HostPort.parse(text, ports: 0...65535)
     }
     guard let parsed else { return nil }
-    if section["token_file"] == nil, !HostPort.isLoopback(parsed.host) {
+    if section["token_file"] == nil, !HostPort.isLoopback(parsed.host), address.missingVariable == nil {
       address.refuse("can be reached from other machines: add a token_file, or listen on 127.0.0.1")
     }
-    if let token, token.secret.revealed.utf8.count < minTokenBytes, !HostPort.isLoopback(parsed.host) {
+    if let token, token.bytes < minTokenBytes, !HostPort.isLoopback(parsed.host) {
       section["token_file"]?.warn(
         "names a token of fewer than \(minTokenBytes) bytes, and the listener can be reached from other machines: "
           + "whoever guesses it reads and changes records; write a random one, such as openssl rand -hex 32 makes"
@@ -53,6 +50,20 @@ extension AdminSettings {
     var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: token?.path)
     settings.hosts = hosts ?? []
     return settings
+  }
+
+  /// Reads the path of the token's file, and the length of the token: the spaces around it do not count.
+  private static func readToken(_ member: Value) -> (path: String, bytes: Int)? {
+    guard member.missingVariable == nil else { return nil }
+    return member.parsed("the path of a file that holds a token") { path throws(Refusal) in
+      let token = try SecretFile.named(path).revealed.utf8
+      let rest = token.drop { " \t".utf8.contains($0) }
+      guard !rest.isEmpty else { throw Refusal("names \(path), which holds spaces alone in its first line") }
+      guard token.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+        throw Refusal("names \(path), whose first line has a control character, which no request can send")
+      }
+      return (path: path, bytes: rest.count - rest.reversed().prefix { " \t".utf8.contains($0) }.count)
+    }
   }
 
   private static func hostName(_ text: String) throws(Refusal) -> String {

@@ -24,6 +24,20 @@ struct AdminTokenTests {
     return others
   }
 
+  @Test func `spaces around the token in its file lock nobody out`() async throws {
+    let secrets = TemporaryDirectory()
+    try "\t \(Self.token) \t\nmore".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      for (token, status) in [(Self.token, 200), (" \(Self.token) ", 200), ("", 401), (" ", 401)] {
+        let response = try await rig.semel.admin.send(
+          "GET", "/v1/config", [("Authorization", "Bearer \(token)")])
+        #expect(response.status == status, "\(token)")
+      }
+      try await rig.key(["list", "--token-file", secrets.file("token")])
+    }
+    withExtendedLifetime(secrets) {}
+  }
+
   @Test func `each byte of the token counts`() async throws {
     let secrets = TemporaryDirectory()
     try "\(Self.token)\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)

@@ -50,6 +50,24 @@ struct ExplainTests {
   private static let keyed = alice + ["-H", "Idempotency-Key: k1"]
   private static let json = ["-H", "Content-Type: application/json"]
 
+  @Test func `the path of the policy goes by the routes where it is off`() async throws {
+    let text = """
+      upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+      routes:
+        - {name: known, match: {methods: [GET], path: '/.well-known/**'}, caller: {parts: ['header:Authorization']}}
+
+      """
+    let policy = ["GET", "/.well-known/idempotency"] + Self.keyed
+    let outcome = ["GET", "/.well-known/idempotency/outcome?method=POST&path=/v1/orders"] + Self.keyed
+    #expect(try await explain(policy, text).contains("Semel itself responds: its policy"))
+    let off = text + "policy_document: off\n"
+    let routed = try await explain(policy, off)
+    #expect(routed.contains("known  takes it") && routed.contains("record"), "\(routed)")
+    #expect(!routed.contains("Semel itself responds"), "\(routed)")
+    #expect(
+      try await explain(outcome, off).contains("Semel itself responds: the outcome of an earlier request"))
+  }
+
   @Test func `a head above the limits is refused as the proxy does`() async throws {
     let text = "limits: {header_line: 1KiB}\n" + Self.configuration
     let request = ["POST", "/v1/orders/7"] + Self.keyed

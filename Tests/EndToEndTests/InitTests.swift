@@ -40,6 +40,20 @@ struct InitTests {
     #expect(try #require(mode) & 0o044 != 0 || isPrivate)
   }
 
+  @Test func `dollar signs of an option are kept`() async throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("semel.yaml")
+    let made = try await semel(
+      "init", file, "--store", "redis://:pa$$wo$$$rd$x@127.0.0.1:6379/0", "--path", "/v1/a$$b$$$c$d")
+    #expect(made.exit == .code(0), "\(made.text)")
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    #expect(text.contains(#"url: "redis://:pa$$$$wo$$$$$rd$x@127.0.0.1:6379/0""#), "\(text)")
+    let explained = try await semel(
+      "explain", file, "POST", "/v1/a$$b$$$c$d", "-H", "Authorization: Bearer alice", "-H",
+      "Idempotency-Key: order-1")
+    #expect(explained.exit == .code(0) && explained.text.contains("writes  takes it"), "\(explained.text)")
+  }
+
   @Test(arguments: ["a b'c.yaml", "-x.yaml", "$HOME.yaml", "plain.yaml"])
   func `the next commands run as they are printed`(name: String) async throws {
     let directory = TemporaryDirectory()

@@ -71,6 +71,34 @@ struct ShadowTests {
     }
   }
 
+  @Test func `what a shadowed route has lost counts for no alert`() async throws {
+    var configuration = Self.configuration(.embedded)
+    configuration.firstRoutes = [
+      "{name: other, match: {path: /other}, caller: {parts: ['header:Authorization']}}"
+    ]
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201)])
+      rig.backend.on("/other") { _ in .unanswered }
+      #expect(try await rig.order("shadowed").status == 502)
+      try await order(rig, "shadowed", would: "outcome_unknown")
+      #expect(try await rig.order("protected", path: "/other").status == 502)
+      // A process counts when it begins.
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      let unknown = #"state="unknown""#
+      try await rig.semel.counter("semel_open_records", label: unknown, isAtLeast: 1)
+      #expect(try await rig.semel.counter("semel_open_records", label: unknown) == 1)
+      let listed = try await rig.key(["list", "--json", "--route", "orders"]).output
+      #expect(listed.contains(#""shadowed":true"#) && listed.contains(#""state":"unknown""#), "\(listed)")
+      let bulk = ["resolve", "--not-applied", "--older-than", "0s"]
+      let both = try await rig.key(bulk + ["--all-routes"], ends: .code(1)).output
+      #expect(both.contains("each key will run, but for 1 of shadowed routes, whose deliveries"), "\(both)")
+      let own = try await rig.key(bulk + ["--route", "orders", "--yes"]).output
+      #expect(own.contains(": of shadowed routes alone, whose deliveries are all forwarded"), "\(own)")
+      #expect(own.contains("1 resolved"), "\(own)")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases, ["wait", "reject"])
   func `a duplicate beside its first delivery is not held`(store: StoreKind, duplicates: String) async throws
   {

@@ -54,6 +54,20 @@ struct IDSecretTests {
       found.count == 1 && found[0].contains("\(member): must not be empty: write the path of"), "\(found)")
   }
 
+  @Test(arguments: [
+    (" \t\ntoken", "holds spaces alone in its first line"),
+    ("to\u{7}ken", "whose first line has a control character, which no request can send"),
+    (" a token\t", nil),
+  ])
+  func `an admin token that no request can send is refused`(content: String, reason: String?) throws {
+    try withFile(content) { path in
+      let found = issues(upstream + "admin: {address: '127.0.0.1:1', token_file: '\(path)'}")
+      #expect(found.count == (reason == nil ? 0 : 1), "\(found)")
+      #expect(
+        found.allSatisfy { $0.hasSuffix(reason ?? "") && $0.contains("admin.token_file: names \(path)") })
+    }
+  }
+
   @Test func `a reload does not take another secret`() throws {
     try withFile("0123456789abcdef") { path in
       let old = try load(file(path))

@@ -223,6 +223,24 @@ struct ReloadPlanTests {
     #expect(KnownConfiguration(shadowed) != KnownConfiguration(try load(Self.start)))
   }
 
+  @Test func `the order of trusted proxies decides nothing, another one does`() throws {
+    let route = "routes: [{name: r, caller: {parts: [address]}}]\n"
+    func plan(_ proxies: String) throws -> ReloadPlan {
+      let old = try load(upstream + route + "trusted_proxies: [10.0.0.0/8, unix, 192.0.2.1]\n")
+      return ReloadPlan(from: old, to: try load(upstream + route + "trusted_proxies: \(proxies)\n"))
+    }
+    if case .refuse(let reasons) = try plan("[192.0.2.1, 10.0.0.0/8, unix]") {
+      Issue.record("refused: \(reasons)")
+    }
+    for other in ["[10.0.0.0/8, unix, 192.0.2.2]", "[10.0.0.0/8, 192.0.2.1]", "[unix, 192.0.2.1]"] {
+      guard case .refuse(let reasons) = try plan(other) else {
+        Issue.record("taken: \(other)")
+        continue
+      }
+      #expect(reasons.map(\.member) == ["trusted_proxies"])
+    }
+  }
+
   @Test func `allow_identity_change is no change by itself`() throws {
     #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
   }

@@ -97,6 +97,28 @@ extension WarningTests {
   }
 
   @Test(arguments: [
+    ("/v1/orders/$id", "$id", "{id}"), ("/$orderId/refunds", "$orderId", "{orderId}"),
+    ("/v1/{id}/$a.b/**", "$a.b", "{a}"),
+  ])
+  func `a parameter as other frameworks write it is warned of`(path: String, segment: String, form: String)
+    throws
+  {
+    #expect(
+      try warnings(route("match: {path: \(path.contains("{") ? "'\(path)'" : path)}")) == [
+        "semel.yaml:2:62: routes[0].match.path: has the segment \(segment), which stands for these letters alone: if it "
+          + "is a parameter, as TanStack Router and Remix write it, the route protects nothing; write \(form) then"
+      ])
+  }
+
+  @Test(arguments: [
+    "/$batch", "/v1/orders/$count", "/fhir/Claim/$submit", "/fhir/Claim/{id}/$run", "/fhir/$process-message",
+    "/v1/a$b",
+  ])
+  func `an operation of OData or FHIR is no parameter`(path: String) throws {
+    #expect(try warnings(route("match: {path: '\(path)'}")).isEmpty)
+  }
+
+  @Test(arguments: [
     ("127.0.0.1:8081", "127.0.0.1:8081", true), ("127.0.0.1:8081", "localhost:8081", true),
     ("127.0.0.1:8081", "127.0.0.1:8082", false), ("127.0.0.1:0", "127.0.0.1:8081", false),
   ])

@@ -298,7 +298,8 @@ public struct RecordAdmin: Sendable {
     auditLogger.notice("audit", metadata: line.merging(more) { own, _ in own })
   }
 
-  /// Counts the open and the unreadable records and finds the oldest one's age, by state.
+  /// Counts the open and the unreadable records and finds the oldest one's age, by state. Records of shadowed routes,
+  /// which are nobody's outcome, are left out.
   ///
   /// - Parameters:
   ///   - lapsed: The ages of lapses that no earlier count has found.
@@ -307,7 +308,8 @@ public struct RecordAdmin: Sendable {
     lapsed: Range<Milliseconds>, onProgress: @Sendable () async -> Void
   ) async throws(AdminError) -> RecordCount {
     let store = store
-    var lapses = NewLapses(of: lapsed, shadowed: await currentRoutes().filter(\.shadow).map(\.name))
+    let shadowed = Set(await currentRoutes().filter(\.shadow).map(\.name))
+    var lapses = NewLapses(of: lapsed)
     var count = RecordCount()
     var cursor: String?
     var calledAt = ContinuousClock.now
@@ -315,6 +317,7 @@ public struct RecordAdmin: Sendable {
       let after = cursor
       let part = try await read { () throws(StoreError) in try await store.list(after: after) }
       for record in part.records {
+        if let route = record.attribution?.route, shadowed.contains(route) { continue }
         count.add(record)
         if lapses.take(record) { onLapse(record) }
       }
@@ -363,19 +366,14 @@ private struct NewLapses {
   private static let max = 1000
 
   private let ages: Range<Milliseconds>
-  /// The names of the shadowed routes, whose records are nobody's outcome.
-  private let shadowed: Set<String>
   private var left = Self.max
 
-  init(of ages: Range<Milliseconds>, shadowed: [String]) {
-    self.ages = ages
-    self.shadowed = Set(shadowed)
-  }
+  init(of ages: Range<Milliseconds>) { self.ages = ages }
 
   /// Takes a record. Returns whether its lapse is a new one, and to be reported.
   mutating func take(_ record: RecordView) -> Bool {
     guard left > 0, record.cause == .leaseLapsed, case .unknown(let age, _) = record.standing,
-      ages.contains(age), record.attribution.map({ !shadowed.contains($0.route) }) ?? true
+      ages.contains(age)
     else { return false }
     left -= 1
     return true

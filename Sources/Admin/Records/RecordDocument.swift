@@ -29,6 +29,8 @@ struct RecordDocument: Encodable {
   var location: String?
   /// The outcome of the next delivery of the record's key, in words.
   var nextDelivery: String?
+  /// True if the record's route is shadowed now, so that each delivery is forwarded.
+  var shadowed: Bool?
   // The following four are known by the record itself, unless an earlier version has made it.
   var route: String?
   var keyDigest: String?
@@ -63,6 +65,7 @@ struct RecordDocument: Encodable {
     self.id = id.text
     route = policy?.name
     nextDelivery = standing.nextDelivery(by: policy)
+    if policy?.shadow == true { shadowed = true }
     switch standing {
     case .absent: state = "absent"
     case .inFlight(let leaseLeft, let attempt):

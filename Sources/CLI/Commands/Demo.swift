@@ -4,6 +4,7 @@ import Logging
 import ServiceLifecycle
 import Settings
 import UnixSignals
+import Wire
 
 /// `semel demo`: a small backend and Semel in front of it, with the embedded store.
 struct Demo: AsyncParsableCommand {
@@ -42,18 +43,23 @@ struct Demo: AsyncParsableCommand {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("semel-demo-\(getpid())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
+    let address = ServerAddress.tcp(host: backendHost, port: DemoPort.ofBackend(backendPort))
     let configuration = DemoConfiguration.text(
-      port: port, backendPort: backendPort, store: folder.appendingPathComponent("semel.db").path)
+      port: port, backend: address, store: folder.appendingPathComponent("semel.db").path)
     switch Settings.load(text: configuration, file: "demo", environment: [:]) {
     case .success(var settings):
       // The demo's tokens stay, and its introduction comes first.
       settings.warnings = []
-      let introduction = DemoIntroduction(port: port, backendPort: backendPort)
+      let introduction = DemoIntroduction(port: port, backend: address)
       backend.onListening = { introduction.partIsListening() }
       try await Assembly(settings: settings, listenOption: "--port") { introduction.partIsListening() }
         .run(beside: [backend])
     case .failure(let errors):
-      for issue in errors.issues { StandardError.print("\(issue)") }
+      for issue in errors.issues {
+        // The folder of temporary files and the host are all that may be wrong in it.
+        let isHost = issue.path == "upstreams.orders.url"
+        StandardError.print(isHost ? "semel: --backend-host: \(issue.message)" : "\(issue)")
+      }
       throw ExitCode.badConfiguration
     }
   }

@@ -1,13 +1,14 @@
 import Foundation
 import Synchronization
+import Wire
 
 /// Prints the introduction once both parts of the demo accept connections.
 final class DemoIntroduction: Sendable {
   private let text: String
   private let missing = Mutex(2)
 
-  init(port: Int, backendPort: Int) {
-    text = DemoConfiguration.introduction(port: port, backendPort: backendPort)
+  init(port: Int, backend: ServerAddress) {
+    text = DemoConfiguration.introduction(port: port, backend: backend)
   }
 
   func partIsListening() {
@@ -23,10 +24,11 @@ final class DemoIntroduction: Sendable {
 
 /// The demo's configuration, and the introduction with commands to try.
 enum DemoConfiguration {
-  static func text(port: Int, backendPort: Int, store: String) -> String {
+  /// The configuration for a backend that listens at an address.
+  static func text(port: Int, backend: ServerAddress, store: String) -> String {
     """
     listen: [{address: "127.0.0.1:\(DemoPort.ofSemel(port))"}]
-    upstreams: {orders: {url: "http://127.0.0.1:\(DemoPort.ofBackend(backendPort))"}}
+    upstreams: {orders: {url: "http://\(reachable(backend))"}}
     store: {kind: embedded, path: "\(store)"}
     log: {format: text}
     routes:
@@ -37,14 +39,24 @@ enum DemoConfiguration {
     """
   }
 
-  static func introduction(port: Int, backendPort: Int) -> String {
-    let (port, backendPort) = (DemoPort.ofSemel(port), DemoPort.ofBackend(backendPort))
+  /// The address at which this machine reaches a listener: one on all addresses is reached by loopback.
+  private static func reachable(_ listener: ServerAddress) -> ServerAddress {
+    guard case .tcp(let host, let port) = listener else { return listener }
+    return switch IPAddress(host)?.text {
+    case "0.0.0.0": .tcp(host: "127.0.0.1", port: port)
+    case "::": .tcp(host: "::1", port: port)
+    default: listener
+    }
+  }
+
+  static func introduction(port: Int, backend: ServerAddress) -> String {
+    let port = DemoPort.ofSemel(port)
     let order = """
       curl -i http://127.0.0.1:\(port)/v1/orders -H 'Authorization: Bearer alice' \\
            -H 'Idempotency-Key: order-1' -H 'Content-Type: application/json'
       """
     return """
-      A demo backend that takes a second for an order listens on 127.0.0.1:\(backendPort), Semel before it on 127.0.0.1:\(port).
+      A demo backend that takes a second for an order listens on \(backend), Semel before it on 127.0.0.1:\(port).
       Ctrl-C ends both. In another terminal:
 
       1. The first delivery runs:

@@ -58,10 +58,11 @@ struct Explanation {
       add("", "(one to an address; name the host that clients write by a URL, or by -H 'Host: NAME')")
     }
     if try explainPreflight(head, target, host) { return }
-    if ReservedPath(head, path: target.path) != nil {
-      return add("response", "Semel itself responds: its policy, or the outcome of an earlier request")
+    switch ReservedPath(head, path: target.path) {
+    case .policy? where settings.policyDocument == .on: add("response", "Semel itself responds: its policy")
+    case .outcome?: add("response", "Semel itself responds: the outcome of an earlier request")
+    case .policy?, nil: try await explain(head, target, host, peer)
     }
-    try await explain(head, target, host, peer)
   }
 
   /// Chooses the route, and explains the rest if that protects the request.

@@ -24,7 +24,7 @@ extension Profile {
 
   /// Whether a field by which requests are identified reaches the API only if Semel passes underscores.
   private var passesUnderscores: Bool {
-    setup.keyHeader.contains("_") || callerField?.contains("_") == true
+    setup.keyHeader.contains("_") || callerPart.map { $0.hasPrefix("header:") && $0.contains("_") } == true
   }
 
   private var origin: String {
@@ -46,22 +46,19 @@ extension Profile {
     ].compactMap(\.self)
   }
 
-  /// The fields by which the check knows callers; without one all are one caller. Where nothing is known of keys, one
-  /// caller must not get the responses to another one, and the field is to be named by the reader.
+  /// The field by which the check knows callers; without one all are one caller. Where an option may name a caller but
+  /// no part, or nothing is known of keys, the reader is to name the field: one caller must not get the responses to
+  /// another one.
   private var caller: String {
-    if let callerField { return "{parts: [\("header:\(callerField)".jsonString)]}" }
-    guard showsNoKeys else { return "{shared: true}" }
+    if let callerPart { return "{parts: [\(callerPart.jsonString)]}" }
+    guard showsNoKeys || !sharesKeys && setup.mayNameCaller else { return "{shared: true}" }
     return "{parts: [\"header:Authorization\"]} # name the field by which the API knows its callers"
   }
 
-  private var callerField: String? {
-    if verdict("5/other-caller-runs")?.kind == .fail { return nil }
-    let credentials = setup.headers.map(\.name).filter(Setup.isCredential)
-    // A field for the next proxy alone may not identify a caller.
-    return ([setup.otherCaller?.name].compactMap(\.self) + credentials).first {
-      $0.lowercased() != "proxy-authorization"
-    }
-  }
+  /// True if another caller was seen to get the first one's responses.
+  private var sharesKeys: Bool { verdict("5/other-caller-runs")?.kind == .fail }
+
+  private var callerPart: String? { sharesKeys ? nil : setup.callerPart }
 
   /// The status of a mismatch, if Semel has it.
   private var mismatchStatus: Int? {

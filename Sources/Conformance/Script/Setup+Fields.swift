@@ -28,7 +28,7 @@ extension Setup {
   }
 
   /// A name by which many servers know the field, underscores included.
-  private static func normalized(_ name: String) -> String {
+  static func normalized(_ name: String) -> String {
     name.lowercased().replacing("_", with: "-")
   }
 }

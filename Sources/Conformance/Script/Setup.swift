@@ -21,14 +21,6 @@ public struct Setup: Sendable {
     self.payloads = payloads
   }
 
-  /// Whether a field identifies the caller.
-  public static func isCredential(_ name: String) -> Bool {
-    let name = name.lowercased().replacing("_", with: "-")
-    let marks = ["api-key", "apikey", "access-key", "token", "secret", "session", "password", "signature"]
-    return ["authorization", "proxy-authorization", "cookie"].contains(name)
-      || marks.contains { name.contains($0) }
-  }
-
   /// Whether the setup has this part.
   public func has(_ need: Need) -> Bool {
     switch need {
@@ -42,12 +34,6 @@ public struct Setup: Sendable {
     case .multipartPayload: payloads.boundary != nil
     case .ttl: ttl != nil
     }
-  }
-
-  /// The values that no report may show.
-  public var secrets: [String] {
-    (headers.filter { Setup.isCredential($0.name) } + [otherCaller].compactMap(\.self)).map(\.value)
-      + endpoint.query.filter { Setup.isCredential($0.name) }.map(\.value)
   }
 }
 

@@ -1,5 +1,5 @@
 /// The notations of paths in web frameworks: `/orders/:id`, `/orders/<int:id>`, `/orders/[id]`, `/orders/{id:\\d+}`,
-/// `/orders/(.*)`.
+/// `/orders/(.*)`, `/orders/$`.
 enum PathNotation {
   /// The path in Semel's notation if any of its segments is in another notation, else `nil`.
   static func translated(_ text: String) -> String? {
@@ -7,6 +7,8 @@ enum PathNotation {
     let isAnchored = text.first == "^"
     if isAnchored { text.removeFirst() }
     guard text.first == "/" else { return nil }
+    // The rest of the path in TanStack Router and Remix; in a regular expression the end, if a sign begins it.
+    if !isAnchored, text.hasSuffix("/$") { text = text.dropLast() + "(.*)" }
     let isEnded = text.last == "$"
     if isEnded { text.removeLast() }
     let segments = split(text.dropFirst())

@@ -2,9 +2,11 @@
 enum Interpolation {
   /// The text with its references replaced.
   ///
-  /// - Parameter takesNames: Whether a variable that the environment lacks counts as its own name.
+  /// - Parameter standIn: Returns the value of a variable that the environment lacks, by its name and the text before it;
+  ///   `nil` refuses it.
   static func apply(
-    to text: String, environment: [String: String], takesNames: Bool = false
+    to text: String, environment: [String: String],
+    standIn: (_ name: String, _ before: String) -> String? = { _, _ in nil }
   ) throws(Refusal) -> String {
     var result = ""
     var rest = Substring(text)
@@ -19,7 +21,8 @@ enum Interpolation {
         guard let end = rest.firstIndex(of: "}") else {
           throw Refusal("has a ${ without its }; write ${NAME}, or $${ for the characters themselves")
         }
-        result += try value(of: rest[..<end].dropFirst(), environment, takesNames)
+        let before = result
+        result += try value(of: rest[..<end].dropFirst(), environment) { standIn($0, before) }
         rest = rest[end...].dropFirst()
       default:
         result += "$"
@@ -29,7 +32,7 @@ enum Interpolation {
   }
 
   private static func value(
-    of reference: Substring, _ environment: [String: String], _ takesNames: Bool
+    of reference: Substring, _ environment: [String: String], _ standIn: (String) -> String?
   ) throws(Refusal) -> String {
     let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
     let rest = reference.dropFirst(name.count)
@@ -43,7 +46,7 @@ enum Interpolation {
     }
     let value = environment[String(name)]
     if rest.isEmpty {
-      guard let value = value ?? (takesNames ? String(name) : nil) else {
+      guard let value = value ?? standIn(String(name)) else {
         throw Refusal("the environment has no \(name): set it, or write ${\(name):-default}")
       }
       return value

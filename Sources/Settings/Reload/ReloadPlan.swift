@@ -1,5 +1,6 @@
 import Idempotency
 import TLS
+import Wire
 
 /// The effect of a changed configuration on a running Semel, which applies all of it or nothing.
 public enum ReloadPlan: Hashable, Sendable {
@@ -172,7 +173,11 @@ extension ReloadPlan {
   /// The reason against a change of the trusted proxies, which determine the address of a caller.
   private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
     let routes = new.routes.filter { $0.isEnforced && $0.caller?.parts.contains(.address) ?? false }
-    guard old.trustedProxies != new.trustedProxies, let route = routes.first else { return [] }
+    let (before, after) = (old.trustedProxies, new.trustedProxies)
+    // Their order decides nothing.
+    guard Set(before.blocks) != Set(after.blocks) || before.includesUnixSockets != after.includesUnixSockets,
+      let route = routes.first
+    else { return [] }
     return [
       Reason(
         "trusted_proxies",

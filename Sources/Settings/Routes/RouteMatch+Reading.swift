@@ -17,10 +17,30 @@ extension RouteMatch {
         throw Refusal(error.reason)
       }
     }
+    if let text = path?.text, let warning = Self.notationWarning(text) { section["path"]?.warn(warning) }
     host = section.member("host")?.parsed("a host name", Self.parseHost)
     if let member = section.member("headers") { readHeaders(member) }
     readGraphQL(section)
   }
+
+  /// The reason why a path may be in another framework's notation; `nil` if there is none. Its `$id` may also be a
+  /// literal: OData and FHIR name operations so, the latter behind the name of a type, which begins with a capital.
+  private static func notationWarning(_ path: String) -> String? {
+    var segments = path.split(separator: "/").prefix { $0.first?.isUppercase != true }
+    segments.removeAll {
+      $0.first != "$" || $0.count == 1 || $0.contains("-") || operations.contains(String($0))
+    }
+    guard let segment = segments.first else { return nil }
+    let name = segment.dropFirst().prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+    return
+      "has the segment \(segment), which stands for these letters alone: if it is a parameter, as TanStack Router "
+      + "and Remix write it, the route protects nothing; write {\(name.isEmpty ? "id" : name)} then"
+  }
+
+  private static let operations: Set<String> = [
+    "$all", "$batch", "$count", "$crossjoin", "$each", "$entity", "$filter", "$metadata", "$query", "$ref",
+    "$value",
+  ]
 
   private mutating func readGraphQL(_ section: Section) {
     guard let member = section.member("graphql") else { return }

@@ -23,10 +23,7 @@ struct RouteReader {
     var defaults = RouteDefaults()
     var inherited = InheritedMembers()
     document.section("defaults") { section in
-      inherited = InheritedMembers(
-        caller: section["caller"], key: section["key"], onUnknown: section["on_unknown"],
-        retries: section["retries"] ?? section["max_attempts"], outcomes: section["outcomes"],
-        requestLimit: section["max_request_body"], responseLimit: section["max_response_body"])
+      inherited = InheritedMembers(section)
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults.draft, section)
@@ -46,19 +43,49 @@ struct RouteReader {
     return read.map(\.policy)
   }
 
-  /// The members of `defaults` that nothing has been warned of. A warning about the defaults is given once, however
-  /// many routes inherit it.
+  /// The members of `defaults` that routes inherit.
   private struct InheritedMembers {
     var caller: Value?
     var key: Value?
     var onUnknown: Value?
     var retries: Value?
+    var lease: Value?
     var outcomes: Value?
+    var fingerprint: Value?
     var requestLimit: Value?
     var responseLimit: Value?
+    /// The warnings of these members so far. Each is given once, however many routes inherit its member.
+    private var given: Set<String> = []
     /// Whether a warning has been given of limits that nobody wrote.
     var hasWarnedOfRequests = false
     var hasWarnedOfResponses = false
+
+    init(_ section: Section? = nil) {
+      caller = section?["caller"]
+      key = section?["key"]
+      onUnknown = section?["on_unknown"]
+      retries = section?["retries"] ?? section?["max_attempts"]
+      lease = section?["lease"]
+      outcomes = section?["outcomes"]
+      fingerprint = section?["fingerprint"]
+      requestLimit = section?["max_request_body"]
+      responseLimit = section?["max_response_body"]
+    }
+
+    /// Warns at a route's member, or at the inherited one, of which the same warning is not given again.
+    mutating func warn(_ warnings: [String], _ member: Value?, or inherited: Value?) {
+      for warning in warnings {
+        if let member {
+          member.warn(warning)
+        } else if let inherited, given.insert("\(inherited.path) \(warning)").inserted {
+          inherited.warn(warning)
+        }
+      }
+    }
+
+    mutating func warn(_ warning: String?, _ member: Value?, or inherited: Value?) {
+      if let warning { warn([warning], member, or: inherited) }
+    }
   }
 
   /// Warns of the doubts about a route, each at the member that it is about.
@@ -66,35 +93,22 @@ struct RouteReader {
     of policy: RoutePolicy, _ section: Section, _ item: Value, _ inherited: inout InheritedMembers
   ) {
     let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
-    warn(callers, section["caller"], &inherited.caller)
+    inherited.warn(callers, section["caller"], or: inherited.caller)
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
-    warn(policy.keySourceWarnings, section["key"], &inherited.key)
-    if let warning = policy.takeOverWarning, !item.hasFault {
-      let member = section["lease"] ?? section["on_unknown"] ?? section["response_timeout"]
-      (member ?? inherited.onUnknown)?.warn(warning)
-      if member == nil { inherited.onUnknown = nil }
-    }
+    inherited.warn(policy.keySourceWarnings, section["key"], or: inherited.key)
     guard !item.hasFault else { return }
+    let takeOver = section["lease"] ?? section["on_unknown"] ?? section["response_timeout"]
+    inherited.warn(policy.takeOverWarning, takeOver, or: inherited.onUnknown)
     if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
     if let warning = policy.bodyKeyWarning { section["match"]?.warn(warning) }
-    warn(policy.retryWarning, section["retries"] ?? section["max_attempts"], &inherited.retries)
-    warn(
-      policy.unknownWarning, section["unknown_retention"] ?? section["on_unknown"], &inherited.onUnknown)
-    warn(policy.successWarnings, section["outcomes"], &inherited.outcomes)
-    warn(policy.responseWarning, section["max_response_body"], &inherited.responseLimit)
-    if let warning = policy.fingerprintWarning { section["fingerprint"]?.warn(warning) }
-    if let warning = policy.leaseWarning { section["lease"]?.warn(warning) }
-  }
-
-  /// Warns at a route's member, or at the inherited one, of which nothing is warned then a second time.
-  private func warn(_ warnings: [String], _ member: Value?, _ inherited: inout Value?) {
-    guard !warnings.isEmpty else { return }
-    for warning in warnings { (member ?? inherited)?.warn(warning) }
-    if member == nil { inherited = nil }
-  }
-
-  private func warn(_ warning: String?, _ member: Value?, _ inherited: inout Value?) {
-    if let warning { warn([warning], member, &inherited) }
+    let retries = section["retries"] ?? section["max_attempts"]
+    inherited.warn(policy.retryWarning, retries, or: inherited.retries)
+    let unknown = section["unknown_retention"] ?? section["on_unknown"]
+    inherited.warn(policy.unknownWarning, unknown, or: inherited.onUnknown)
+    inherited.warn(policy.successWarnings, section["outcomes"], or: inherited.outcomes)
+    inherited.warn(policy.responseWarning, section["max_response_body"], or: inherited.responseLimit)
+    inherited.warn(policy.fingerprintWarning, section["fingerprint"], or: inherited.fingerprint)
+    inherited.warn(policy.leaseWarning, section["lease"], or: inherited.lease)
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.

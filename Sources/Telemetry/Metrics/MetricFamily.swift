@@ -126,7 +126,8 @@ extension MetricFamily {
     .gauge, "body_limit_bytes", "The limit of body_bytes: limits.body_memory, as it is in force.")
   public static let openRecords = MetricFamily(
     .gauge, "open_records",
-    "Records in flight, of unknown outcome or unreadable in the store, as last counted.")
+    "Records in flight, of unknown outcome or unreadable in the store, as last counted, without those of shadowed routes."
+  )
   public static let oldestRecord = MetricFamily(
     .gauge, "oldest_open_record_seconds", "Age of the oldest of them.")
   public static let recordsCounted = MetricFamily(

@@ -84,6 +84,7 @@ struct PathPatternTests {
     ("/f/{rest...}", "/f/**"), ("/f/{proxy+}", "/f/**"), ("/f/{p:path}", "/f/**"), ("/{{id}}/x", "/{id}/x"),
     (#"^/orders/(\d+)$"#, "/orders/{id}"), ("/orders/(.*)", "/orders/**"), ("/orders/.*", "/orders/**"),
     ("/orders/[0-9]+/x", "/orders/{id}/x"), (#"/o/(?P<pk>\w+)/x"#, "/o/{pk}/x"), ("/f/:path*", "/f/**"),
+    ("/f/$", "/f/**"), ("^/f/$", "/f/"),
   ]) func `another framework's notation is refused with the right form`(text: String, form: String) throws {
     let error = #expect(throws: PathPattern.ParsingError.self) { try PathPattern(parsing: text) }
     #expect(

@@ -54,8 +54,9 @@ struct StarterConfiguration {
       """
   }
 
-  /// A text as a YAML string.
+  /// A text as a YAML string. Of two dollar signs the first would be taken for an escape.
   private static func quoted(_ text: String) -> String {
-    "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    let escaped = text.replacing("$$", with: "$$$$").replacing("\\", with: "\\\\")
+    return "\"" + escaped.replacing("\"", with: "\\\"") + "\""
   }
 }

@@ -36,13 +36,25 @@ struct BulkResolution {
     let noun = wanted.count == 1 ? "unknown outcome" : "unknown outcomes"
     print(
       "\(wanted.count) \(noun)\(route.map { " of route \($0)" } ?? ""), the oldest for "
-        + "\(Table.age(oldest)): the next delivery of each key will run")
+        + "\(Table.age(oldest)): \(Self.effect(on: wanted))")
     if chosen.count < wanted.count { print("this command resolves the first \(chosen.count)") }
     guard isConfirmed || confirm(chosen.count) else {
       StandardError.print("semel: nothing was changed")
       throw ExitCode.failure
     }
     try resolve(chosen)
+  }
+
+  /// The effect on the next deliveries. Those of a shadowed route are forwarded in any case.
+  private static func effect(on records: [RecordList.Record]) -> String {
+    let shadowed = records.count { $0.shadowed == true }
+    if shadowed == records.count {
+      return "of shadowed routes alone, whose deliveries are all forwarded in any case"
+    }
+    let rest =
+      shadowed == 0
+      ? "" : ", but for \(shadowed) of shadowed routes, whose deliveries are all forwarded in any case"
+    return "the next delivery of each key will run\(rest)"
   }
 
   /// Asks for the number, which nobody types by accident.

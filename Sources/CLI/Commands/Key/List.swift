@@ -63,6 +63,7 @@ enum RecordList {
     let lastStatus: Int?
     let node: String?
     let nextDelivery: String?
+    let shadowed: Bool?
   }
 
   private struct Page: Decodable {

@@ -108,7 +108,11 @@ public struct HTTPCall: Sendable {
   private func setPeer(of easy: borrowing EasyHandle) {
     if let unixSocket { easy.set(CURLOPT_UNIX_SOCKET_PATH, unixSocket) }
     if isHTTP2 { easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)) }
-    if let authorities { easy.set(CURLOPT_CAINFO, authorities) }
+    if let authorities {
+      easy.set(CURLOPT_CAINFO, authorities)
+      // The folder of the system's authorities, which many builds of libcurl have by default, would count besides.
+      easy.set(CURLOPT_CAPATH, pointer: nil)
+    }
     if let certificate { easy.set(CURLOPT_SSLCERT, certificate) }
     if let key { easy.set(CURLOPT_SSLKEY, key) }
   }

@@ -147,6 +147,32 @@ struct ReconcileTests {
     }
   }
 
+  @Test func `a query trusts the upstream's authority, and none of the system's besides`() async throws {
+    let backend = try await SecureBackend()
+    let certificates = backend.certificates
+    let stranger = try await Certificates(subject: "/CN=a stranger")
+    let system = try await SystemAuthorities(folder: certificates, bundle: stranger)
+    try await backend.run(nil, Self.configuration()) { rig in
+      try await rig.semel.kill()
+      try await rig.semel.start(under: system.wrapper)
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in Reply(200, body: "forged") }
+      #expect(try await rig.order("k").idempotencyStatus == "unknown")
+      try Data(contentsOf: URL(fileURLWithPath: stranger.authority))
+        .write(to: URL(fileURLWithPath: certificates.authority))
+      _ = try await rig.order("k") {
+        $0.status == 201 || rig.semel.process.output.contains("did not respond to the query")
+      }
+      #expect(Self.queries(rig).isEmpty)
+      expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true)
+      // A call without authorities of its own trusts this backend: the system does.
+      rig.backend.on("/readyz") { _ in Reply(200, body: "ready\n") }
+      let url = try #require(rig.configuration.upstream["url"]).replacing("'", with: "")
+      let health = try ManagedProcess(system.wrapper + [SemelProcess.binary, "health", "--admin", url])
+      #expect(try await health.exit() == .code(0), "\(health.errors)")
+    }
+  }
+
   @Test func `the query goes by the upstream's unix socket`() async throws {
     let directory = TemporaryDirectory()
     let backend = OrdersBackend(path: directory.file("backend.sock"))

@@ -183,6 +183,29 @@ struct ReloadTests {
     }
   }
 
+  @Test func `signals during a start lead to one reload after it`() async throws {
+    // A Redis that takes connections, and is waited for.
+    let silent = try RawServer { $0.readToEnd() }
+    let configuration = Configuration(
+      top: ["store": "{kind: redis, url: 'redis://127.0.0.1:\(silent.port)/0', timeout: 3s}"],
+      route: ["lease": "10s"])
+    try await Rig.run { rig in
+      try await rig.semel.kill()
+      try rig.semel.configure(rig.text(of: configuration))
+      let process = try rig.semel.launch()
+      await silent.reached { $0.connections > 0 }
+      var changed = configuration
+      changed.route["retention"] = "1h"
+      try rig.semel.configure(rig.text(of: changed))
+      for _ in 0..<3 { process.signal(SIGHUP) }
+      try await process.line(containing: #""message":"listening""#)
+      try await rig.semel.counter("semel_reloads_total", becomes: 1)
+      try await rig.semel.reload(rig.text(of: configuration))
+      #expect(try await rig.semel.counter("semel_reloads_total") == 2)
+    }
+    withExtendedLifetime(silent) {}
+  }
+
   @Test func `readiness and log identify the active configuration`() async throws {
     try await Rig.run { rig in
       func digest() async throws -> String {

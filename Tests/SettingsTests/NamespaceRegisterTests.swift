@@ -7,15 +7,15 @@ import Testing
 struct NamespaceRegisterTests {
   /// A configuration with an upstream of a name, at a place, and a route by a path and a caller.
   private static func configuration(
-    _ path: String, caller: String = "address", upstream: String = "app", at place: String = "10.0.0.1:80",
-    _ more: String = ""
+    _ path: String, name: String = "r", caller: String = "address", upstream: String = "app",
+    at place: String = "10.0.0.1:80", _ more: String = ""
   ) throws -> KnownConfiguration {
     KnownConfiguration(
       try load(
         """
         upstreams: {\(upstream): {url: "http://\(place)"}}
         \(more)
-        routes: [{name: r, match: {path: "\(path)"}, caller: {parts: ["\(caller)"]}}]
+        routes: [{name: \(name), match: {path: "\(path)"}, caller: {parts: ["\(caller)"]}}]
         """))
   }
 
@@ -117,9 +117,10 @@ struct NamespaceRegisterTests {
   }
 
   @Test(arguments: [
-    // Moved away, at an address that names one service; at a loopback address another sidecar may be there.
+    // Moved away, at an address that names one service; at a loopback address the route's name counts, too.
     ("10.0.0.1:80", "app", "10.0.0.1:80", true, ["routes[0].match"], 0),
-    ("127.0.0.1:80", "app", "127.0.0.1:80", true, [], 1), ("10.0.0.1:80", "app", "10.0.0.2:80", true, [], 1),
+    ("127.0.0.1:80", "app", "127.0.0.1:80", true, ["routes[0].match", "store.namespace"], 0),
+    ("127.0.0.1:80", "app", "127.0.0.1:81", true, [], 1), ("10.0.0.1:80", "app", "10.0.0.2:80", true, [], 1),
     // A store of one process has one service.
     ("127.0.0.1:80", "app", "127.0.0.1:80", false, ["routes[0].match"], 0),
     ("10.0.0.1:80", "other", "10.0.0.2:80", false, ["routes[0].match"], 0),
@@ -133,6 +134,49 @@ struct NamespaceRegisterTests {
     let judgement = try Self.judge(second, after: [first], isShared: isShared)
     #expect(judgement.changes.map(\.member) == changes)
     #expect(judgement.foreign.count == foreign)
+  }
+
+  private static let moved = "{name: r, match: {path: /b}, caller: {parts: [address]}}"
+  private static let other = "{name: other, match: {path: /b}, caller: {parts: [address]}"
+
+  @Test(
+    arguments: ["http://127.0.0.1:80", "unix:/run/app.sock", "http://10.0.0.1:80"],
+    [
+      (moved, ["routes[0].match"]), ("{name: rest, match: {path: /b}, idempotency: \"off\"}", ["routes"]),
+      ("\(other), shadow: true}", ["routes"]), ("", ["routes"]), ("\(other)}", nil),
+    ]) func `protection that an upstream of one name and address loses is noticed`(
+      place: String, change: (routes: String, members: [String]?)
+    ) throws
+  {
+    let members = change.members
+    func configuration(_ routes: String) throws -> KnownConfiguration {
+      KnownConfiguration(try load("upstreams: {app: {url: \"\(place)\"}}\nroutes: [\(routes)]"))
+    }
+    let known = try configuration("{name: r, match: {path: /a}, caller: {parts: [address]}}")
+    let judgement = try Self.judge(try configuration(change.routes), after: [known])
+    if place.contains("10.") {
+      #expect(judgement.changes.map(\.member) == members ?? ["routes"] && judgement.foreign.isEmpty)
+    } else {
+      // Routes of other names may be another sidecar's.
+      #expect(judgement.changes.map(\.member) == members.map { $0 + ["store.namespace"] } ?? [])
+      #expect(
+        judgement.foreign.count == (members == nil ? 1 : 0) && judgement.followsNone == (members == nil))
+    }
+  }
+
+  @Test func `services whose routes have one name stay in the namespace that knows them`() throws {
+    let first = try Self.configuration("/a", at: "127.0.0.1:80")
+    var text = NamespaceRegister.judge(first, in: nil, isShared: true).text
+    let other = try Self.configuration("/b", name: "q", at: "127.0.0.1:80")
+    text = NamespaceRegister.judge(other, in: text, isShared: true).text
+    // As earlier versions entered them.
+    text = text?.replacing(#""name":"q""#, with: #""name":"r""#)
+    for (path, isNew) in [("/a", false), ("/b", false), ("/a/**", true), ("/b/**", true)] {
+      let own = try Self.configuration(path, at: "127.0.0.1:80")
+      let judgement = NamespaceRegister.judge(own, in: text, isShared: true)
+      #expect(judgement.changes.isEmpty && judgement.foreign.count == 1, "\(path)")
+      #expect((judgement.text != nil) == isNew && judgement.followsNone != isNew, "\(path)")
+    }
   }
 
   @Test func `renaming an upstream changes the records' identity`() throws {

@@ -16,10 +16,11 @@ package final class Certificates: Sendable {
   /// The authority as a server: signed by nobody else.
   package var itself: Pair { Pair(certificate: authority, key: directory.file("ca.key")) }
 
-  package init() async throws {
+  /// - Parameter subject: the authority's own.
+  package init(subject: String = "/CN=Semel's tests") async throws {
     try await openssl(
       "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-      "/CN=Semel's tests", "-keyout", directory.file("ca.key"), "-out", authority)
+      subject, "-keyout", directory.file("ca.key"), "-out", authority)
   }
 
   /// Signs a certificate.

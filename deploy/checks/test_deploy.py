@@ -1,9 +1,11 @@
 """The checks of deploy/ that need no Docker, Helm or Kubernetes. Run by deploy/test; SEMEL_BINARY names the binary."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -15,6 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import chart
+import confined
 from binary import BINARY, DEPLOY, check_configuration
 
 
@@ -22,6 +25,29 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_ready(admin):
+    health = [BINARY, "health", "--admin", f"http://127.0.0.1:{admin}"]
+    return subprocess.run(health, capture_output=True).returncode == 0
+
+
+def page(admin):
+    """The metrics page."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics") as response:
+        return response.read()
+
+
+def wait_for(holds, semel):
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline and semel.poll() is None, f"semel does not become ready: {semel.poll()}"
+        time.sleep(0.05)
 
 
 class Image(unittest.TestCase):
@@ -172,6 +198,60 @@ class Unit(unittest.TestCase):
             ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
         return [line for line in result.stderr.splitlines() if "semel.service" in line]
 
+    def test_semel_runs_under_its_system_call_filter(self):
+        try:
+            calls = confined.Filter((DEPLOY / "systemd/semel.service").read_text())
+        except OSError as missing:
+            self.skipTest(f"no libseccomp: {missing}")
+        # Root would be asked for more: SQLite gives its files to the database's owner.
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        within = {**nobody, "preexec_fn": calls.load}
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            binary = shutil.copy(BINARY, folder)
+            try:
+                subprocess.run([binary, "--version"], **nobody, check=True, capture_output=True)
+            except (OSError, subprocess.CalledProcessError):
+                self.skipTest("Swift's runtime is in a folder that is not everybody's")
+            # The filter is in force: taskset asks for one of @resources.
+            self.assertEqual(subprocess.run(["taskset", "1", "true"], **within).returncode, -signal.SIGSYS)
+
+            port, admin, backend = free_port(), free_port(), free_port()
+            config = pathlib.Path(folder) / "config.yaml"
+            config.write_text(f"""
+listen: [{{address: "127.0.0.1:{port}"}}, {{address: "unix:{folder}/semel.sock"}}]
+admin: {{address: "127.0.0.1:{admin}"}}
+upstreams: {{backend: {{url: "http://localhost:{backend}"}}}}
+store: {{kind: embedded, path: "{folder}/semel.db"}}
+routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}}}]
+""")
+            check = subprocess.run([binary, "check", config], **within, capture_output=True, text=True)
+            self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+            commands = (["demo", "--only-backend", "--backend-port", str(backend)], ["run", "--config", config])
+            running = [subprocess.Popen([binary, *c], **within, stdout=subprocess.DEVNULL) for c in commands]
+            try:
+                self.use_confined(running[1], port, admin, backend)
+            finally:
+                for process in running:
+                    process.kill()
+                    process.wait()
+
+    def use_confined(self, semel, port, admin, backend):
+        """Sends a small body and one that has a thread of lower priority, reloads and stops."""
+        wait_for(lambda: answers(backend), semel)
+        wait_for(lambda: is_ready(admin), semel)
+        for number, size in enumerate((1, 300_000)):
+            for outcome in ("executed", "replayed"):
+                request = urllib.request.Request(
+                    f"http://127.0.0.1:{port}/v1/orders", json.dumps({"item": "a" * size}).encode(), {
+                        "Authorization": "a", "Idempotency-Key": f"confined-{number}", "Content-Type": "application/json"})
+                with urllib.request.urlopen(request) as response:
+                    self.assertEqual((response.status, response.headers["Idempotency-Status"]), (201, outcome))
+        semel.send_signal(signal.SIGHUP)
+        wait_for(lambda: b"semel_reloads_total 1\n" in page(admin), semel)
+        semel.send_signal(signal.SIGTERM)
+        self.assertEqual(semel.wait(60), 0)
+
     def test_it_waits_longer_than_a_stop_takes(self):
         unit = (DEPLOY / "systemd/semel.service").read_text()
         # The defaults of drain_delay and shutdown_grace; marks, spans and the log may take 11 s more.
@@ -201,13 +281,8 @@ jwt: {{jwks_file: "{cls.folder.name}/keys.json"}}
 routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["jwt:sub"]}}}}]
 """)
         cls.semel = subprocess.Popen([BINARY, "run", "--config", str(config)], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while subprocess.run(
-                [BINARY, "health", "--admin", f"http://127.0.0.1:{admin}"], capture_output=True).returncode:
-            assert time.monotonic() < deadline and cls.semel.poll() is None, "semel does not become ready"
-            time.sleep(0.05)
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics") as page:
-            cls.families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
+        wait_for(lambda: is_ready(admin), cls.semel)
+        cls.families = {f.name: f for f in text_string_to_metric_families(page(admin).decode())}
 
     @classmethod
     def tearDownClass(cls):

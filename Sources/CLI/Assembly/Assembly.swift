@@ -6,6 +6,7 @@ import ServiceLifecycle
 import Settings
 import Store
 import Telemetry
+import UnixSignals
 
 /// Builds the whole program from its settings, and runs it.
 ///
@@ -14,6 +15,8 @@ struct Assembly {
   private let settings: Settings
   /// The configuration file; `nil` if there is none, and no reload.
   private let file: ConfigurationFile?
+  /// The requests for a reload, among them those that came since the process began.
+  private let reloads: UnixSignalsSequence?
   /// The option that names the address of the first listener; `nil` if the configuration file does.
   private let listenOption: String?
   /// Called once every listener accepts connections.
@@ -22,11 +25,12 @@ struct Assembly {
   private var logger: Logger { log.logger }
 
   init(
-    settings: Settings, file: ConfigurationFile? = nil, listenOption: String? = nil,
-    onListening: @escaping @Sendable () -> Void = {}
+    settings: Settings, reloading file: ConfigurationFile? = nil, on reloads: UnixSignalsSequence? = nil,
+    listenOption: String? = nil, onListening: @escaping @Sendable () -> Void = {}
   ) {
     self.settings = settings
     self.file = file
+    self.reloads = reloads
     self.listenOption = listenOption
     self.onListening = onListening
     log = ProgramLog(settings)
@@ -157,7 +161,8 @@ struct Assembly {
     _ store: AssembledStore<Records>, _ parts: ProcessParts, beside services: [any Service]
   ) async throws {
     try await ProgramServices(
-      settings: settings, file: file, log: log, parts: parts, store: store, onListening: onListening
+      settings: settings, file: file, reloads: reloads, log: log, parts: parts, store: store,
+      onListening: onListening
     ).run(beside: services)
   }
 }

@@ -17,6 +17,7 @@ struct ProgramServices<Records: RecordStore> {
 
   let settings: Settings
   let file: ConfigurationFile?
+  let reloads: UnixSignalsSequence?
   let log: ProgramLog
   let parts: ProcessParts
   let store: AssembledStore<Records>
@@ -24,15 +25,17 @@ struct ProgramServices<Records: RecordStore> {
   private let backendTLS = BackendTLS()
   private let unreached = UnreachedBackends()
   private let losses: LossLog
+  private let proxyStands = ListeningGate(isNeeded: true)
   /// The latest requests for operators; `nil` without an admin listener to read them by.
   private let journal: RequestJournal?
 
   init(
-    settings: Settings, file: ConfigurationFile?, log: ProgramLog, parts: ProcessParts,
-    store: AssembledStore<Records>, onListening: @escaping @Sendable () -> Void
+    settings: Settings, file: ConfigurationFile?, reloads: UnixSignalsSequence?, log: ProgramLog,
+    parts: ProcessParts, store: AssembledStore<Records>, onListening: @escaping @Sendable () -> Void
   ) {
     self.settings = settings
     self.file = file
+    self.reloads = reloads
     self.log = log
     self.parts = parts
     self.store = store
@@ -53,15 +56,15 @@ struct ProgramServices<Records: RecordStore> {
     let backends = makeBackends()
     let server = makeServer(on: backends)
     store.onAlarm { server.renewLeases() }
-    let adminStands = OperatorGate(isNeeded: settings.admin != nil)
+    let adminStands = ListeningGate(isNeeded: settings.admin != nil)
     let renewFiles = fileRenewal(with: adminToken)
     let proxy = try makeProxy(server, after: adminStands, renewFiles)
     let reload = file.map { makeReload(of: $0, server, backends, proxy, renewFiles) }
     var all = others + store.services
     if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
     all += adminServices(proxy, reload, adminStands, adminToken)
-    if let reload {
-      all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
+    if let reload, let reloads {
+      all.append(ReloadService(signals: reloads, proxyStands: proxyStands, reload: reload))
     }
     // Services stop in reverse order: the proxy first, so that the probes report its stop.
     all.append(proxy)
@@ -122,7 +125,7 @@ extension ProgramServices {
 
   /// - Parameter renewFiles: Takes changed files into use.
   private func makeProxy(
-    _ server: Server, after adminStands: OperatorGate, _ renewFiles: @escaping @Sendable () -> Void
+    _ server: Server, after adminStands: ListeningGate, _ renewFiles: @escaping @Sendable () -> Void
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
       server: server, listeners: try settings.listen.map(Listener.init),
@@ -130,7 +133,11 @@ extension ProgramServices {
       onBound: { [enter = store.enter] in
         try await adminStands.opened()
         try await enter()
-      }, onListening: onListening, renewFiles: renewFiles, logger: logger)
+      },
+      onListening: { [proxyStands, onListening] in
+        proxyStands.open()
+        onListening()
+      }, renewFiles: renewFiles, logger: logger)
   }
 
   private func makeReload(
@@ -173,7 +180,7 @@ extension ProgramServices {
 extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
-    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate,
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: ListeningGate,
     _ token: AdminToken?
   ) -> [any Service] {
     guard let admin = settings.admin else { return [] }

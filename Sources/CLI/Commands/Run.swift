@@ -1,6 +1,7 @@
 import ArgumentParser
 import CSwiftRuntime
 import Settings
+import UnixSignals
 
 /// `semel run FILE`: runs the proxy.
 struct Run: AsyncParsableCommand {
@@ -31,7 +32,9 @@ struct Run: AsyncParsableCommand {
       // property at run time: 32 in a replay, a thirtieth of its instructions.
       semel_disableExclusivityChecking()
     #endif
+    // The signal ends a process that does not trap it, and the start may take as long as the store does.
+    let reloads = await UnixSignalsSequence(trapping: .sighup)
     let file = try ConfigurationFile.load(path)
-    try await Assembly(settings: file.settings, file: file).run()
+    try await Assembly(settings: file.settings, reloading: file, on: reloads).run()
   }
 }

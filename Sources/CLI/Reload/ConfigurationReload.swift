@@ -88,14 +88,23 @@ actor ConfigurationReload {
   }
 }
 
-/// Reloads the configuration on SIGHUP. Signals that arrive during a reload cause one more reload after it.
+/// Reloads the configuration on SIGHUP. Signals that arrive during a reload, or before the listeners of clients stand,
+/// cause one reload after it.
 struct ReloadService: Service {
   let signals: UnixSignalsSequence
+  let proxyStands: ListeningGate
   let reload: ConfigurationReload
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      for await _ in signals { await reload.reload() }
+      let (requests, request) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+      async let forwarding: Void = {
+        for await _ in signals { request.yield() }
+      }()
+      // An earlier reload would change the namespace, even if the start fails.
+      guard (try? await proxyStands.opened()) != nil else { return }
+      for await _ in requests { await reload.reload() }
+      await forwarding
     }
   }
 }

@@ -32,7 +32,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// The addresses of the upstreams that only other routes have, by name, if there are any.
+  /// The addresses of the upstreams that only other routes have, or requests without a route, by name, if there are any.
   var unprotectedUpstreams: [String: String]?
   /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an
   /// address is part of any caller.
@@ -48,7 +48,9 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   public init(_ settings: Settings) {
     let protected = settings.routes.filter(\.isEnforced)
     upstreams = Self.upstreams(of: protected)
-    let others = Self.upstreams(of: settings.routes).filter { [upstreams] in upstreams[$0.key] == nil }
+    var others = Self.upstreams(of: settings.routes)
+    if let only = settings.onlyUpstream { others[only.name] = only.address.description }
+    others = others.filter { [upstreams] in upstreams[$0.key] == nil }
     unprotectedUpstreams = others.isEmpty ? nil : others
     let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
     proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
@@ -109,6 +111,17 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     known.routes.allSatisfy { route in
       route.upstream != upstream
         || routes.contains { $0.hasMatch(of: route) && $0.upstream.flatMap { upstreams[$0] } == address }
+    }
+  }
+
+  /// Whether this configuration seems to be the next version of another one: for an upstream of the same name and address
+  /// it has a route by the name of one that the other protects, or protects nothing.
+  func seemsToSucceed(_ known: KnownConfiguration) -> Bool {
+    let (here, names) = (allUpstreams, Set(routes.map(\.name)))
+    return known.upstreams.contains { name, address in
+      here[name] == address
+        && (upstreams[name] == nil
+          || known.routes.contains { $0.upstream == name && names.contains($0.name) })
     }
   }
 

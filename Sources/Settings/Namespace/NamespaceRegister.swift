@@ -9,8 +9,11 @@ import Idempotency
 /// and routes:
 ///
 /// - A configuration with routes for requests of the other, and with an upstream of the same name, succeeds it. So does
-///   one whose upstream of that name has the same address, unless that is a loopback address and the store is shared:
-///   it may then belong to another sidecar.
+///   one whose upstream of that name has the same address.
+/// - A loopback address in a shared store proves less, since it may be another sidecar's. A configuration that is new in
+///   the namespace, and surely succeeds none there, then succeeds the other if one of its routes has the name of a
+///   protected route of the other's for that upstream, or if it protects nothing of that upstream: loss of protection
+///   must not pass for another service.
 /// - A configuration with all routes of an upstream of the other, at the same address and by another name, succeeds it:
 ///   the upstream was renamed.
 /// - In a store that only one process can open, every configuration succeeds the previous one.
@@ -67,10 +70,17 @@ public struct NamespaceRegister: Codable, Sendable {
       judgement.isUnreadable = true
       return judgement
     }
+    let isNew = !register.configurations.contains(own)
+    let remembered = register.configurations.filter { $0 != own }
+    var relations = remembered.map { Relation(own, to: $0, isShared: isShared) }
+    if isNew, isShared, !relations.contains(where: \.follows) {
+      for (index, known) in remembered.enumerated() where own.seemsToSucceed(known) {
+        relations[index] = Relation(own, to: known, isShared: true, seemsToFollow: true)
+      }
+    }
     var others: [KnownConfiguration] = []
-    for known in register.configurations where known != own {
+    for (known, relation) in zip(remembered, relations) {
       if known.policies == nil { judgement.isUnreadable = true }
-      let relation = Relation(own, to: known, isShared: isShared)
       judgement.foreign += relation.foreign
       judgement.renamed += relation.renamed
       judgement.changes += relation.changes
@@ -78,9 +88,7 @@ public struct NamespaceRegister: Codable, Sendable {
     }
     judgement.changes = ReloadPlan.listed(judgement.changes)
     // A known configuration stays in its place, so that nodes with the same configuration write the same text.
-    guard others.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
-      return judgement
-    }
+    guard others.count + 1 != register.configurations.count || isNew else { return judgement }
     register.configurations = (others + [own]).suffix(limit)
     judgement.text = register.text
     return judgement
@@ -104,7 +112,10 @@ private struct Relation {
   private(set) var foreign: [String] = []
   private(set) var renamed: [String] = []
 
-  init(_ own: KnownConfiguration, to known: KnownConfiguration, isShared: Bool) {
+  /// - Parameter seemsToFollow: Whether the configuration succeeds the other even where nothing proves it.
+  init(
+    _ own: KnownConfiguration, to known: KnownConfiguration, isShared: Bool, seemsToFollow: Bool = false
+  ) {
     guard let old = known.policies, let new = own.policies else { return }
     let here = own.allUpstreams
     let common = Set(known.upstreams.keys).intersection(here.keys)
@@ -118,13 +129,14 @@ private struct Relation {
     let stays = common.contains { name in
       known.upstreams[name] == here[name] && !Self.isLocal(here[name] ?? "")
     }
-    follows = !isShared || stays || comparison.overlaps(where: counts)
+    follows = !isShared || stays || seemsToFollow || comparison.overlaps(where: counts)
     let taken = comparison.changes(where: { !counts($0) }).filter { $0.end != .unmatched }
     if follows {
       changes = (comparison.changes(where: counts) + taken).flatMap {
         $0.reasons(from: old, to: new, since: "in the configuration that used this namespace before")
       }
       if isShared, renamed.contains(where: { Self.isLocal($0.value) }) { changes.append(Self.sameRoutes) }
+      if seemsToFollow, !changes.isEmpty { changes.append(Self.sameUpstream) }
       if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
       if let before = known.proxies, let now = own.proxies, before != now { changes.append(Self.addresses) }
       if own.renamesAuthorities(of: known) { changes.append(Self.authorities) }
@@ -161,6 +173,11 @@ private struct Relation {
     "store.namespace",
     "remembers the same routes for an upstream of another name at the same address of its own machine: if this is "
       + "another service, give it a namespace of its own")
+
+  private static let sameUpstream = ReloadPlan.Reason(
+    "store.namespace",
+    "remembers an upstream of the same name at the same address of its own machine: if this is another service, give "
+      + "it a namespace of its own")
 
   private static let addresses = ReloadPlan.Reason(
     "trusted_proxies",

@@ -1,11 +1,11 @@
-/// The event that the admin listener accepts connections, for the one task that waits for it.
-struct OperatorGate: Sendable {
+/// The event that a listener accepts connections, for the one task that waits for it.
+struct ListeningGate: Sendable {
   private let moments: AsyncStream<Void>
   private let end: AsyncStream<Void>.Continuation
 
   /// Creates the event.
   ///
-  /// - Parameter isNeeded: False if there is no admin listener, so that nobody waits.
+  /// - Parameter isNeeded: False if there is no such listener, so that nobody waits.
   init(isNeeded: Bool) {
     (moments, end) = AsyncStream.makeStream()
     if !isNeeded { open() }

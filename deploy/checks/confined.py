@@ -27,7 +27,7 @@ def system_calls(name):
 
 
 def allowed(unit):
-    """What the lines of a unit's text allow, of which the first has no `~`."""
+    """The system calls that a unit's text allows. The first of its lines has no `~`."""
     calls = system_calls("@default")
     for denies, names in re.findall(r"(?m)^SystemCallFilter=(~?)(.+)$", unit):
         for name in names.split():

@@ -32,7 +32,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// The addresses of the upstreams that only other routes have, or requests without a route, by name, if there are any.
+  /// The addresses of the upstreams that only other routes have, or requests without a route, by name, if there are
+  /// any.
   var unprotectedUpstreams: [String: String]?
   /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an
   /// address is part of any caller.
@@ -114,8 +115,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// Whether this configuration seems to be the next version of another one: for an upstream of the same name and address
-  /// it has a route by the name of one that the other protects, or protects nothing.
+  /// Whether this configuration seems to be the next version of another one: for an upstream of the same name and
+  /// address it has a route by the name of one that the other protects, or protects nothing.
   func seemsToSucceed(_ known: KnownConfiguration) -> Bool {
     let (here, names) = (allUpstreams, Set(routes.map(\.name)))
     return known.upstreams.contains { name, address in

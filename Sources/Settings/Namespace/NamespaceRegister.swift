@@ -10,8 +10,8 @@ import Idempotency
 ///
 /// - A configuration with routes for requests of the other, and with an upstream of the same name, succeeds it. So does
 ///   one whose upstream of that name has the same address.
-/// - A loopback address in a shared store proves less, since it may be another sidecar's. A configuration that is new in
-///   the namespace, and surely succeeds none there, then succeeds the other if one of its routes has the name of a
+/// - A loopback address in a shared store proves less, since it may be another sidecar's. A configuration that is new
+///   in the namespace, and surely succeeds none there, then succeeds the other if one of its routes has the name of a
 ///   protected route of the other's for that upstream, or if it protects nothing of that upstream: loss of protection
 ///   must not pass for another service.
 /// - A configuration with all routes of an upstream of the other, at the same address and by another name, succeeds it:

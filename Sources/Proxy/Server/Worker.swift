@@ -168,23 +168,23 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
       lease.permit.revoke()
       lease.stopRenewing()
       context.task { [self] in
-        await markUnknown(lease)
+        await endAtShutdown(lease)
         ends.countDown()
       }
     }
     await ends.zero(within: Self.abandonSpan)
   }
 
-  /// Marks the record of a run unknown. A run that has an outcome, which the store was not reached to store, sends that
-  /// once more instead.
-  private func markUnknown(_ lease: LeaseKeeper<Store>) async {
+  /// Ends a run with the process: sends its last command once more if it waits for the store, and else marks the record
+  /// unknown.
+  private func endAtShutdown(_ lease: LeaseKeeper<Store>) async {
     let metadata = lease.metadata
     do throws(StoreError) {
       let outcome: OwnerOutcome
       if let command = lease.pendingCommand {
         outcome = try await command(store)
         if outcome == .done {
-          environment.logger.info("an outcome is stored as this process ends", metadata: metadata)
+          environment.logger.info("the end of a run is stored as this process ends", metadata: metadata)
         }
       } else {
         outcome = try await store.markUnknown(lease.claim, because: .shutdown)

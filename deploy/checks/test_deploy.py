@@ -214,7 +214,11 @@ class Unit(unittest.TestCase):
             except (OSError, subprocess.CalledProcessError):
                 self.skipTest("Swift's runtime is in a folder that is not everybody's")
             # The filter is in force: taskset asks for one of @resources.
-            self.assertEqual(subprocess.run(["taskset", "1", "true"], **within).returncode, -signal.SIGSYS)
+            try:
+                refused = subprocess.run(["taskset", "1", "true"], **within).returncode
+            except subprocess.SubprocessError as fault:
+                self.skipTest(f"this system takes no filter: {fault}")
+            self.assertEqual(refused, -signal.SIGSYS)
 
             port, admin, backend = free_port(), free_port(), free_port()
             config = pathlib.Path(folder) / "config.yaml"

@@ -119,7 +119,7 @@ extension RedisSettings.Login {
     let name = section.text("username", "the name of a user of Redis")
     let wanted = "the path of a file that holds a password"
     let path = section.member("password_file")?.parsed(wanted) { path throws(Refusal) in
-      if section["password_file"]?.missingVariable == nil { _ = try SecretFile.named(path) }
+      _ = try SecretFile.named(path)
       return path
     }
     if user != nil || password != nil {

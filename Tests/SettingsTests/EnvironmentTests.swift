@@ -61,9 +61,12 @@ struct EnvironmentTests {
     #expect(issues(text).count == 2)
     let settings = try load(text, isOffline: true).get()
     #expect(settings.routes.first?.reconcile?.path == "/o/{request_id}")
-    // Members on which a request's record depends.
+    // The name of an address tells nothing of who reaches it.
+    let admin = try load(upstream + "admin: {address: \"${POD_IP}:8081\"}\n", isOffline: true).get()
+    #expect(admin.admin?.port == 8081)
+    // A name that is not fit for the member, and members on which a request's record depends.
     for (good, bad, path) in [
-      ("kind: redis,", "kind: redis, namespace: \"${NAME}\",", "store.namespace"),
+      ("redis://u:${PASSWORD}@h", "${URL}", "store.url"),
       ("name: r,", "name: \"${NAME}\",", "routes[0].name"),
       ("[address]", "[\"${PART}\"]", "routes[0].caller.parts[0]"),
     ] {
@@ -74,38 +77,6 @@ struct EnvironmentTests {
       #expect(errors.issues.map(\.path) == [path], "\(errors)")
       #expect(errors.issues.allSatisfy { $0.message.hasPrefix("the environment has no") }, "\(errors)")
     }
-  }
-
-  @Test(arguments: [
-    ("upstreams: {b: {url: \"${URL}\"}}", "upstreams.b.url"),
-    ("upstreams: {b: {url: \"http://${HOST}:${PORT}\"}}", "upstreams.b.url"),
-    ("upstreams: {b: {url: \"unix:${RUN_DIR}/b.sock\"}}", "upstreams.b.url"),
-    ("\(upstream)listen: [{address: \"127.0.0.1:${A}\"}, {address: \"${B}:80\"}]", "listen[0].address"),
-    ("\(upstream)admin: {address: \"${POD_IP}:8081\"}", "admin.address"),
-    ("\(upstream)admin: {address: \"0.0.0.0:81\", token_file: \"${DIR}/token\"}", "admin.token_file"),
-    ("\(upstream)jwt: {jwks_url: \"${ISSUER}/keys\"}", "jwt.jwks_url"),
-    ("\(upstream)store: {kind: redis, url: \"${URL}\"}", "store.url"),
-    ("\(upstream)store: {kind: redis, url: \"redis://h:${PORT}/0\"}", "store.url"),
-    (
-      "\(upstream)store: {kind: redis, topology: cluster, nodes: [\"${A}:${P}\", \"${B}:${P}\"]}",
-      "store.nodes[0]"
-    ),
-    (
-      "\(upstream)store: {kind: redis, url: \"redis://h\", username: u, password_file: \"${DIR}/redis\"}",
-      "store.password_file"
-    ),
-  ])
-  func `an address or a login may lack its variable without connections`(text: String, path: String) {
-    func errors(isOffline: Bool) -> [SettingsIssue] {
-      switch Settings.load(text: text, file: "f", environment: [:], isOffline: isOffline) {
-      case .success: []
-      case .failure(let errors): errors.issues
-      }
-    }
-    #expect(errors(isOffline: true).isEmpty, "\(errors(isOffline: true))")
-    let online = errors(isOffline: false)
-    #expect(online.first?.path == path, "\(online)")
-    #expect(online.allSatisfy { $0.message.hasPrefix("the environment has no") }, "\(online)")
   }
 
   @Test func `the store is read alone where nothing else counts`() throws {

@@ -2,11 +2,9 @@
 enum Interpolation {
   /// The text with its references replaced.
   ///
-  /// - Parameter standIn: Returns the value of a variable that the environment lacks, by its name and the text before it;
-  ///   `nil` refuses it.
+  /// - Parameter takesNames: Whether a variable that the environment lacks counts as its own name.
   static func apply(
-    to text: String, environment: [String: String],
-    standIn: (_ name: String, _ before: String) -> String? = { _, _ in nil }
+    to text: String, environment: [String: String], takesNames: Bool = false
   ) throws(Refusal) -> String {
     var result = ""
     var rest = Substring(text)
@@ -21,8 +19,7 @@ enum Interpolation {
         guard let end = rest.firstIndex(of: "}") else {
           throw Refusal("has a ${ without its }; write ${NAME}, or $${ for the characters themselves")
         }
-        let before = result
-        result += try value(of: rest[..<end].dropFirst(), environment) { standIn($0, before) }
+        result += try value(of: rest[..<end].dropFirst(), environment, takesNames)
         rest = rest[end...].dropFirst()
       default:
         result += "$"
@@ -32,7 +29,7 @@ enum Interpolation {
   }
 
   private static func value(
-    of reference: Substring, _ environment: [String: String], _ standIn: (String) -> String?
+    of reference: Substring, _ environment: [String: String], _ takesNames: Bool
   ) throws(Refusal) -> String {
     let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
     let rest = reference.dropFirst(name.count)
@@ -46,7 +43,7 @@ enum Interpolation {
     }
     let value = environment[String(name)]
     if rest.isEmpty {
-      guard let value = value ?? standIn(String(name)) else {
+      guard let value = value ?? (takesNames ? String(name) : nil) else {
         throw Refusal("the environment has no \(name): set it, or write ${\(name):-default}")
       }
       return value

@@ -44,16 +44,10 @@ final class Reader {
   /// Whether a variable that the environment lacks counts as its own name in this member, since only connections need
   /// the true value: it may be a password, which the shell of an operator has not.
   func takesNames(in path: String) -> Bool {
-    guard isOffline else { return false }
-    return path.contains(".reconcile.") || Self.placesOfConnections.contains { path.hasPrefix($0) }
-      || path.hasPrefix("upstreams.") && path.hasSuffix(".url")
-      || path.hasPrefix("listen[") && path.hasSuffix(".address")
+    isOffline
+      && (path.contains(".reconcile.")
+        || ["admin.", "tracing.", "store.url", "store.username"].contains { path.hasPrefix($0) })
   }
-
-  private static let placesOfConnections = [
-    "admin.", "tracing.", "jwt.jwks_url", "store.url", "store.nodes", "store.master_name", "store.username",
-    "store.password_file", "store.sentinel.",
-  ]
 
   /// The errors in the order of the file.
   var errors: [SettingsIssue] { Self.sorted(refusals) }

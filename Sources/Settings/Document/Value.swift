@@ -32,11 +32,9 @@ struct Value {
       refuseKind(wanted)
       return nil
     }
-    let takesNames = reader.takesNames(in: path)
     do throws(Refusal) {
-      return try Interpolation.apply(to: scalar.string, environment: reader.environment) { name, _ in
-        takesNames ? name : nil
-      }
+      return try Interpolation.apply(
+        to: scalar.string, environment: reader.environment, takesNames: reader.takesNames(in: path))
     } catch {
       refuse(error.message)
       return nil
@@ -49,28 +47,9 @@ struct Value {
     do throws(Refusal) {
       return try parse(text)
     } catch {
-      // The true value has a form that the variable's name may not have.
-      for guess in guesses { if let parsed = try? parse(guess) { return parsed } }
       refuse(missingVariable ?? error.message)
       return nil
     }
-  }
-
-  /// The texts that a value may be like whose variable the environment lacks; empty where that may not be missing.
-  private var guesses: [String] {
-    guard case .scalar(let scalar) = node, missingVariable != nil else { return [] }
-    func text(_ standIn: (String, String) -> String) -> String? {
-      try? Interpolation.apply(to: scalar.string, environment: reader.environment) { standIn($0, $1) }
-    }
-    let address = text { name, before in before.hasSuffix(":") ? "\(Self.port(for: name))" : name }
-    let path = text { name, _ in "/" + name }
-    return [address, address.map { "https://" + $0 }, address.map { "rediss://" + $0 }, path].compactMap(
-      \.self)
-  }
-
-  /// A port for a variable, which another one does not get.
-  private static func port(for name: String) -> Int {
-    name.utf8.reduce(0) { ($0 * 31 + Int($1)) % 65_000 } + 1
   }
 
   /// The refusal of a variable that the environment lacks, where its name counts in its place; `nil` if there is none.

@@ -9,8 +9,9 @@ struct DecodingBudget {
   private static let maxParts = 512
   /// The parts that one request counts for: the run of a request costs more than its decoding.
   static let partsOfRequest = 8
-  /// The time until the next turn.
-  static let pause = TimeAmount.microseconds(100)
+  /// The time until the next turn: longer than the writes that a turn leads to. The loop runs all that is due before it
+  /// looks at its sockets again, so that after 100 µs one turn followed the other.
+  static let pause = TimeAmount.milliseconds(1)
 
   private var left = maxParts
 
@@ -33,8 +34,7 @@ struct DecodingBudget {
 extension ChannelHandlerContext {
   /// Runs a closure in a later turn of the loop, once others' sockets were read. Call it on the loop.
   ///
-  /// The loop runs all that is due before it looks at its sockets again, so that the pause begins behind the work of this
-  /// turn.
+  /// The pause begins behind the work of this turn.
   func inLaterTurn(_ body: @escaping () -> Void) {
     let loop = eventLoop.assumeIsolated()
     loop.execute { _ = loop.scheduleTask(in: DecodingBudget.pause) { body() } }

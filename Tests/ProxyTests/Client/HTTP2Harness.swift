@@ -82,7 +82,7 @@ final class HTTP2Harness {
   func send(_ frames: HTTP2TestFrame...) throws { try send(frames) }
 
   /// - Parameter turns: The turns of the loop in which they are handled; many more than they take by default.
-  func send(_ frames: [HTTP2TestFrame], turns: Int64 = 1000) throws {
+  func send(_ frames: [HTTP2TestFrame], turns: Int64 = 100) throws {
     try channel.writeInbound(ByteBuffer(frames))
     channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause * turns)
   }

@@ -119,6 +119,37 @@ struct ClientConnectionTests {
     #expect(harness.channel.isActive == false)
   }
 
+  @Test func `requests that are responded to by tasks share the budget of a turn`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    let context = harness.downstream.context
+    harness.downstream.start = { [unowned harness] delivery in
+      harness.deliveries.append(delivery)
+      context.task { delivery.respond(with: ClientResponse(.requestTimeout)) }
+    }
+    try harness.send(String(repeating: Self.get, count: 300))
+    var before = 0
+    var turns = 0
+    while harness.deliveries.count < 300, turns < 100 {
+      #expect(harness.deliveries.count - before <= 64)
+      before = harness.deliveries.count
+      harness.channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause)
+      turns += 1
+    }
+    #expect(try Self.responses(in: harness.received()) == 300)
+    #expect(turns >= 300 / 64)
+  }
+
+  @Test func `requests that arrive one by one wait for no turn`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    for index in 0..<300 {
+      try harness.send(Self.get)
+      harness.respond(to: index)
+    }
+    #expect(try Self.responses(in: harness.received()) == 300)
+  }
+
   @Test func `an early response is the connection's last`() throws {
     let harness = try Harness()
     defer { harness.close() }

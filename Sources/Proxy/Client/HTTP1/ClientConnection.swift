@@ -33,6 +33,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private var isDecoding = false
   /// Whether the rest of the bytes that are here is decoded in a later turn of the loop.
   private var isContinuationDue = false
+  /// The decoding that is left for this turn of the loop. Each response of a turn leads to the next request: a budget of
+  /// each call of `decode` would never be over.
+  private var budget = DecodingBudget()
   /// Guards against writing within a write, which can change the channel's writability.
   var isWriting = false
   /// The time at which the connection is cut unless something happens before.
@@ -85,6 +88,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 
   func channelReadComplete(context: ChannelHandlerContext) {
     downstream.context.executor.drain()
+    if !isContinuationDue { budget = DecodingBudget() }
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -142,7 +146,6 @@ extension ClientConnection {
   private func decode() {
     guard !isDecoding, !isContinuationDue else { return }
     isDecoding = true
-    var budget = DecodingBudget()
     do throws(WireError) {
       repeat {
         while mayDecode, budget.take(), let event = try decoder.next(&inbound) {
@@ -171,6 +174,7 @@ extension ClientConnection {
     setReading(false)
     context?.inLaterTurn { [self] in
       isContinuationDue = false
+      budget = DecodingBudget()
       guard context != nil else { return }
       decode()
       downstream.context.executor.drain()

@@ -15,7 +15,7 @@ struct Rig: Sendable {
   /// The maximum number of rigs at once: each is up to three processes, and most of the time they wait.
   private static let slots = Watched(allSlots)
   /// The turn of a test that loads the machine: it runs alone, so that it causes no time-out of another.
-  static let allSlots = 8
+  static let allSlots = 10
   /// Whether the test has its slots already.
   @TaskLocal private static var holdsSlots = false
 

@@ -16,6 +16,10 @@ public final class KeySetSource: Sendable {
     var refresh = KeyRefresh()
     /// The status of the file at its last fetch.
     var status: FileStatus?
+    /// The number of fetches that were begun.
+    var begun = 0
+    /// Whether the fetch under way has taken so long that nobody waits for it any more.
+    var isOverdue = false
     var waiters: [UnsafeContinuation<Void, Never>] = []
     var renewedAt: Int64?
     var fetches = 0
@@ -30,19 +34,23 @@ public final class KeySetSource: Sendable {
   public let name: String
   private let isFile: Bool
   private let logger: Logger
+  private let maxWait: Duration
   private let load: @Sendable () throws(KeySetFault) -> [UInt8]
   private let state = Mutex(State())
 
   /// Creates a source without keys.
   ///
-  /// - Parameter load: Returns the document, of at most `maxBytes`. May block.
+  /// - Parameters:
+  ///   - maxWait: The maximum time that anybody waits for a fetch: the file may be on a file system that hangs.
+  ///   - load: Returns the document, of at most `maxBytes`. May block.
   public init(
-    name: String, isFile: Bool, logger: Logger,
+    name: String, isFile: Bool, logger: Logger, maxWait: Duration = .seconds(6),
     load: @escaping @Sendable () throws(KeySetFault) -> [UInt8]
   ) {
     self.name = name
     self.isFile = isFile
     self.logger = logger
+    self.maxWait = maxWait
     self.load = load
   }
 
@@ -65,14 +73,15 @@ public final class KeySetSource: Sendable {
     if begins { fetch() }
   }
 
-  /// Waits for the end of the fetch that is under way.
+  /// Waits for the end of the fetch that is under way, for at most `maxWait` from its beginning.
   public func settled() async {
     await withUnsafeContinuation { continuation in
-      let isSettled = state.withLock { state in
-        if state.refresh.isFetching { state.waiters.append(continuation) }
-        return !state.refresh.isFetching
+      let waits = state.withLock { state in
+        let waits = state.refresh.isFetching && !state.isOverdue
+        if waits { state.waiters.append(continuation) }
+        return waits
       }
-      if isSettled { continuation.resume() }
+      if !waits { continuation.resume() }
     }
   }
 
@@ -97,6 +106,15 @@ public final class KeySetSource: Sendable {
   private static var now: Int64 { BootInstant.now.nanoseconds / 1_000_000 }
 
   private func fetch() {
+    let number = state.withLock { state in
+      state.begun += 1
+      state.isOverdue = false
+      return state.begun
+    }
+    Task { [self] in
+      try? await Task.sleep(for: maxWait)
+      stopWaiting(forFetch: number)
+    }
     let isStarted = startThread { [self] in
       let bytes: Result<[UInt8], KeySetFault>
       do throws(KeySetFault) { bytes = .success(try load()) } catch { bytes = .failure(error) }
@@ -112,6 +130,16 @@ public final class KeySetSource: Sendable {
       }
     }
     if !isStarted { ended(.failure(KeySetFault("no thread could be started"))) }
+  }
+
+  private func stopWaiting(forFetch number: Int) {
+    let waiters = state.withLock { state -> [UnsafeContinuation<Void, Never>] in
+      guard state.refresh.isFetching, state.begun == number else { return [] }
+      state.isOverdue = true
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
   }
 
   private func ended(_ result: Result<(KeySet, Digest256), KeySetFault>) {

@@ -1,7 +1,14 @@
 import Glibc
+import Synchronization
 
-/// A directory of a test's own, removed with all that is in it when the last reference goes.
+/// A directory of a test's own, removed with all that is in it when the last reference goes, or else when the process
+/// exits: what tests share is `static`, and never released.
 package final class TemporaryDirectory: Sendable {
+  private static let present = Mutex<Set<String>>([])
+  private static let removesAtExit: Void = {
+    atexit { for path in TemporaryDirectory.present.withLock({ $0 }) { TemporaryDirectory.remove(path) } }
+  }()
+
   package let path: String
 
   package init() {
@@ -9,9 +16,14 @@ package final class TemporaryDirectory: Sendable {
     var template = Array("/tmp/semel-XXXXXX".utf8CString)
     precondition(mkdtemp(&template) != nil, "TemporaryDirectory: mkdtemp failed, errno \(errno)")
     path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    Self.removesAtExit
+    _ = Self.present.withLock { [path] in $0.insert(path) }
   }
 
-  deinit { Self.remove(path) }
+  deinit {
+    Self.remove(path)
+    _ = Self.present.withLock { [path] in $0.remove(path) }
+  }
 
   /// The path of a file in it.
   package func file(_ name: String) -> String { "\(path)/\(name)" }

@@ -81,6 +81,23 @@ struct SignedTokensTests {
     #expect(tokens.check(token).fault == .untrusted)
   }
 
+  @Test func `nobody waits for ever for a file system that hangs`() async {
+    let gate = ScriptGate()
+    let source = KeySetSource(
+      name: "/mnt/keys.json", isFile: true, logger: Logger(label: "test"), maxWait: .milliseconds(50)
+    ) { () throws(KeySetFault) in
+      gate.pass()
+      throw KeySetFault("it is away")
+    }
+    source.renew()
+    await source.settled()
+    #expect(source.figures.fetches == 0)
+    #expect(await source.awaitNewKeys(since: source.edition) == false)
+    gate.open()
+    while source.figures.fetches == 0 { await Task.yield() }
+    #expect(source.figures.failures == 1)
+  }
+
   @Test func `a file that changes while it is read is read again`() async throws {
     let issuer = Issuer()
     let directory = TemporaryDirectory()

@@ -59,7 +59,11 @@ struct FlowTests {
     }
   }
 
-  @Test func `a quarter of the connections is left to protected requests`() async throws {
+  @Test(arguments: [2, 3, 4, 8])
+  func `a quarter of the connections, and one at least, is left to protected requests`(
+    limit: Int
+  ) async throws {
+    let unprotected = limit - max(1, limit / 4)
     let server = try RawServer { connection in
       while try connection.readRequest().hasPrefix("POST") {
         try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -68,17 +72,17 @@ struct FlowTests {
     }
     try await Harness.run { harness async throws in
       var upstream = UpstreamSettings.loopback(server.port)
-      upstream.maxConnections = 4
-      let silent = (0..<4).map { [upstream] _ in harness.upstream.begin(.to(upstream)) }
-      await server.reached { $0.requests == 3 }
+      upstream.maxConnections = limit
+      let silent = (0..<limit).map { [upstream] _ in harness.upstream.begin(.to(upstream)) }
+      await server.reached { $0.requests == unprotected }
       for number in 1...2 {
         let keyed = harness.upstream.begin(.to(upstream, "POST", permit: .fresh()))
         #expect(try await keyed.finish().status == 200)
-        #expect(server.tally.requests == 3 + number)
+        #expect(server.tally.requests == unprotected + number)
       }
-      // The end of one makes room for the one that waits.
+      // The end of one makes room for one that waits.
       silent[0].close()
-      await server.reached { $0.requests == 6 }
+      await server.reached { $0.requests == unprotected + 3 }
       for exchange in silent { exchange.close() }
     }
   }

@@ -1,8 +1,8 @@
 // The end of a run, as the store has it.
 extension ClaimLifecycle {
-  /// The runner's next step after the store's reply to a completion.
+  /// The runner's next step after the store's reply to a completion, a release or a mark.
   public enum StoredAction: Sendable {
-    /// Send the backend's response to the client.
+    /// Send the backend's response to the client or, where there is none, the refusal for its loss.
     case respond
     /// Send the backend's response to the client, and keep trying to store it.
     case respondAndKeepStoring
@@ -23,7 +23,7 @@ extension ClaimLifecycle {
   public mutating func stored(_ outcome: OwnerOutcome, of completion: Completion? = nil) -> StoredAction {
     let settled = state
     switch settled {
-    case .settling(let claim) where outcome.isOvertaking(claim):
+    case .settling(let claim) where outcome.statesOvertaken(claim):
       overtakenRun =
         completion.map { .ended(OvertakenOutcome($0, of: claim)) } ?? .unknown(OvertakenClaim(claim))
       state = .following
@@ -74,7 +74,7 @@ extension ClaimLifecycle {
     case .lost(.completed(let record)):
       state = .ended
       return Self.replacing(by: record)
-    case .lost where outcome.isOvertaking(claim):
+    case .lost where outcome.statesOvertaken(claim):
       overtakenRun = .unknown(OvertakenClaim(claim))
       state = .following
       return .becomeDuplicate

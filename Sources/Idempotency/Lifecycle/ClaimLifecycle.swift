@@ -171,7 +171,7 @@ extension ClaimLifecycle {
   /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the
   /// store knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
-    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
+    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: declined outside of claiming") }
     guard known.state.isUnknownToStore else { return nil }
     // A record whose outcome was unknown must not become free by giving it back, nor one whose request has run here.
     var mayGiveBack = overtakenRun == nil

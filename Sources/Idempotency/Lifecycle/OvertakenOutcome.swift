@@ -34,7 +34,7 @@ struct OvertakenClaim: Sendable {
 extension OwnerOutcome {
   /// Whether another delivery has taken the record over from the owner of a claim: it is running, or has given the
   /// record back. An operator's release keeps the number of the attempt, and counts more than a late response.
-  public func isOvertaking(_ claim: Claim) -> Bool {
+  public func statesOvertaken(_ claim: Claim) -> Bool {
     switch self {
     case .lost(.inFlight): true
     case .lost(.released(let attempt)): attempt > claim.attempt

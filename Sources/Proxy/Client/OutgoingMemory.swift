@@ -10,7 +10,7 @@ struct OutgoingMemory {
   private enum Body {
     /// Counted with the other bytes of the response. Followed by `shared`.
     case own
-    /// Counted once for all clients that read it. Followed by `own`.
+    /// Counted once for all clients of the loop that read it. Followed by `own`.
     case shared(SharedBody)
   }
 

@@ -118,7 +118,13 @@ extension BatchRun {
     let requestedAt = runner.noteClaimSent()
     let replies = await replies(to: indices)
     runner.noteClaimReply(requestedAt)
-    for (index, reply) in zip(indices, replies) { await decide(on: reply, about: index) }
+    let actions = zip(indices, replies).map { index, reply in (index, action(after: reply, about: index)) }
+    // A granted claim has its keeper at once, and not behind what other replies lead to.
+    for case (let index, .forward(let claim)) in actions { own(index, claim) }
+    for (index, action) in actions {
+      if case .forward = action { continue }
+      await carryOut(action, about: index)
+    }
     // While the store is away, each further part of the batch would last until the time-out of one more call.
     if replies.allSatisfy(\.isStoreAway) { giveUpClaims() }
   }
@@ -145,12 +151,12 @@ extension BatchRun {
     }
   }
 
-  private func decide(on reply: ClaimReply, about index: Int) async {
+  private func action(after reply: ClaimReply, about index: Int) -> ClaimLifecycle.ClaimedAction {
     let call = batch.calls[index]
     if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
     switch reply {
-    case .success(let outcome): await carryOut(call.lifecycle.claimed(outcome), about: index)
-    case .failure(let error): await carryOut(call.lifecycle.claimFailed(error), about: index)
+    case .success(let outcome): return call.lifecycle.claimed(outcome)
+    case .failure(let error): return call.lifecycle.claimFailed(error)
     }
   }
 
@@ -211,6 +217,7 @@ extension BatchRun {
   private func own(_ index: Int, _ claim: Claim) {
     let call = batch.calls[index]
     do throws(Problem) {
+      try runner.refuseAtEnd(orGiveBack: claim)
       try runner.takeNewKey(for: call, orGiveBack: claim)
       try runner.reserveCapture(call, orGiveBack: claim)
     } catch {

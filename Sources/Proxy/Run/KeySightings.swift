@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Shared by all event loops. Each key has one place by a hash that is keyed anew in each process; a place holds half
 /// of the hash, a quarter of the caller's and the time, in one word, and the next key that falls there takes it. So a
-/// sighting may be lost, and one in 2^32 is false. The memory behind its pointer holds atomics, hence `@unchecked
-/// Sendable`.
+/// sighting may be lost. One in 2^32 is false, and so is one of a place that nothing else has taken for a multiple of 19
+/// hours, after which its time begins anew. The memory behind its pointer holds atomics, hence `@unchecked Sendable`.
 public final class KeySightings: @unchecked Sendable {
   /// Half a megabyte: a minute of a thousand first runs a second.
   private static let placeCount = 1 << 16

@@ -5,6 +5,29 @@ import Platform
 import Telemetry
 import Wire
 
+/// The last command of a record's owner.
+enum LastCommand {
+  case complete(Completion)
+  case release(Release)
+
+  /// The end that it gives the record.
+  var end: KnownRecord.OwnEnd {
+    switch self {
+    case .complete(let completion): .completed(completion.lifetime)
+    case .release(.deleted): .deleted
+    case .release(.remembered): .released
+    }
+  }
+
+  /// Sends the command.
+  func send(of claim: Claim, to store: some RecordStore) async throws(StoreError) -> OwnerOutcome {
+    switch self {
+    case .complete(let completion): try await store.complete(claim, with: completion).outcome
+    case .release(let release): try await store.release(claim, release)
+    }
+  }
+}
+
 /// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
 /// never takes the claim because the backend is slow.
 ///
@@ -23,8 +46,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private var notedEnd: (end: KnownRecord.OwnEnd, outcome: OwnerOutcome?)?
   private let context: EventLoopContext
   private let metrics: LoopMetrics
-  /// The owner's last command, while it waits for the store's reply: a shutdown sends it in place of `markUnknown`.
-  var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
+  /// The owner's last command, until the store has replied to it: a shutdown sends it in place of `markUnknown`.
+  var lastCommand: LastCommand?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
   /// Whether the loss of the attempt's outcome was logged.
@@ -171,7 +194,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// Counts and logs, once, that the lease ran out while its owner lives: another delivery may find the record unknown.
   private func noteLapse(by now: BootInstant) {
     // A run that has ended needs its record's end, not its lease.
-    guard !hasLapsed, pendingCommand == nil, now - grantedAt >= claim.lease else { return }
+    guard !hasLapsed, lastCommand == nil, now - grantedAt >= claim.lease else { return }
     hasLapsed = true
     logLapse(after: now - grantedAt)
   }

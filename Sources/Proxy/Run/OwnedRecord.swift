@@ -18,9 +18,12 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   /// renewed: no retry runs because a record could not be written.
   @inline(never)
   func complete(_ completion: Completion) async -> ClaimLifecycle.StoredAction {
+    let command = LastCommand.complete(completion)
+    // A process that ends now repeats it: the outcome is not lost.
+    lease.lastCommand = command
     do throws(StoreError) {
       let reply = try await worker.store.complete(lease.claim, with: completion)
-      lease.note(completion.ownEnd, reply.outcome)
+      lease.note(command.end, reply.outcome)
       worker.endLease(lease)
       if let record = reply.record {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
@@ -32,7 +35,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       let action = call.lifecycle.storingFailed()
       let isKept = keepStoring(completion, after: error)
       if isKept, case .respondAndKeepStoring = action {
-        lease.note(completion.ownEnd)
+        lease.note(command.end)
       } else {
         lease.note(.unknown)
       }
@@ -71,10 +74,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         return false
       }
     }
-    worker.repeatInBackground(pending.ownEnd, of: lease, pending) {
-      [claim = lease.claim, pending] store throws(StoreError) in
-      try await store.complete(claim, with: pending).outcome
-    }
+    worker.repeatInBackground(.complete(pending), of: lease)
     return true
   }
 
@@ -90,11 +90,12 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     let claim = lease.claim
     lease.stopRenewing()
     // A process that ends now repeats the release. A mark behind it would make the deleted record anew.
-    lease.pendingCommand = { store throws(StoreError) in try await store.release(claim, release) }
+    let command = LastCommand.release(release)
+    lease.lastCommand = command
     await worker.waitForCopies(of: claim)
     do throws(StoreError) {
       let outcome = try await worker.store.release(claim, release)
-      lease.note(release.ownEnd, outcome)
+      lease.note(command.end, outcome)
       worker.endLease(lease)
       worker.countSuperseded(outcome)
       return call.lifecycle.stored(outcome)
@@ -104,10 +105,8 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         endWithoutMemory()
         return call.lifecycle.releaseFailed()
       }
-      lease.note(release.ownEnd)
-      worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
-        try await store.release(claim, release)
-      }
+      lease.note(command.end)
+      worker.repeatInBackground(command, of: lease)
       return call.lifecycle.releaseFailed()
     }
   }
@@ -175,14 +174,4 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       return nil
     }
   }
-}
-
-extension Completion {
-  /// The end that it gives a record.
-  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(lifetime) }
-}
-
-extension Release {
-  /// The end that it gives a record.
-  fileprivate var ownEnd: KnownRecord.OwnEnd { self == .deleted ? .deleted : .released }
 }

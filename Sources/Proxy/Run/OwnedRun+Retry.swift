@@ -41,10 +41,7 @@ extension OwnedRun {
     exchange.close()
     // A shutdown that cannot wait for the pause's end releases the record and does not mark it unknown: this attempt is
     // over.
-    lease.pendingCommand = { [worker, claim = lease.claim] store throws(StoreError) in
-      await worker.waitForCopies(of: claim)
-      return try await store.release(claim, .remembered)
-    }
+    lease.lastCommand = .release(.remembered)
     let signal = Signal(timers: worker.context.timers)
     delivery.didDisconnect = { signal.set() }
     delivery.didHalfClose = { signal.set() }
@@ -54,7 +51,7 @@ extension OwnedRun {
     worker.pauses[ObjectIdentifier(signal)] = nil
     delivery.didDisconnect = nil
     delivery.didHalfClose = nil
-    lease.pendingCommand = nil
+    lease.lastCommand = nil
     let isRetrying = mayRetry
     if isRetrying { countRetry() }
     return call.lifecycle.paused(isRetrying: isRetrying, isRenewed: lease.hasRequestedRenewal)

@@ -27,7 +27,7 @@ extension RequestRunner {
     let look = verdict == .none ? nil : await look(at: call.id)
     switch call.lifecycle.probed(verdict, look: look, seen: seen) {
     case .refuse(let problem):
-      if let loss { note(loss, behind: problem, of: call) }
+      if let loss { noteReturn(to: loss, behind: problem, of: call) }
       throw refusedAsDuplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)

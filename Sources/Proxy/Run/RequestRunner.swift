@@ -101,6 +101,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     throw .overloaded(.busy)
   }
 
+  /// Refuses a request that is not sent yet once the process ends its runs: nobody would read the response.
+  func refuseAtEnd(orGiveBack claim: Claim) throws(Problem) {
+    guard worker.isStopping else { return }
+    worker.giveBack(granted: claim)
+    throw .overloaded(.draining)
+  }
+
   private func finish() {
     if let caller = delivery.quotaCaller { environment.quotas.leave(caller) }
     environment.counters.change(.inFlight, by: -1)
@@ -227,7 +234,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ) async -> Problem {
     await undoClaim(action, request)
     if problem.code == .payloadMismatch { await explain(request, of: call) }
-    await noteLoss(behind: problem, of: call)
+    await noteReturn(toLossBehind: problem, of: call)
     return refusedAsDuplicate(problem)
   }
 
@@ -250,6 +257,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(
     _ call: KeyedCall, owning claim: Claim
   ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
+    try refuseAtEnd(orGiveBack: claim)
     try takeNewKey(for: call, orGiveBack: claim)
     countSighting(claim, of: call)
     try reserveCapture(call, orGiveBack: claim)

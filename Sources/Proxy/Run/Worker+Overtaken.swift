@@ -137,7 +137,7 @@ extension Worker {
         metadata: ["record": "\(claim.id.text)", "attempt": .stringConvertible(claim.attempt)])
     // The store was away for longer than the lease of this claim.
     case .lost(.inFlight), .lost(.unknown): return takenRecord(claim.request())
-    case .lost(.released) where outcome.isOvertaking(claim): return takenRecord(claim.request())
+    case .lost(.released) where outcome.statesOvertaken(claim): return takenRecord(claim.request())
     case .lost(.completed), .lost(.expired): break
     case .lost(.released), .lost(.absent), .replaced: noteDropped(pending, "an operator has freed the record")
     }

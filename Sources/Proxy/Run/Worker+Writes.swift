@@ -26,7 +26,7 @@ extension Worker {
   }
 
   /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
-  /// Without memory for a long wait it is tried once.
+  /// Without memory for a long wait, and in a process that ends, it is tried once.
   private func giveBack(_ claim: Claim, _ release: Release) {
     let bytes = 1024
     let hasMemory = takeMemory(bytes)
@@ -35,15 +35,15 @@ extension Worker {
     unusedClaims[number] = (claim, release)
     context.task { [self] in
       await waitForCopies(of: claim)
-      if hasMemory {
+      if hasMemory, !isStopping {
         // Another owner's record is no loss: this claim may never have been granted.
         _ = await repeatUntilReply(afterPause: false) { store throws(StoreError) in
           try await store.release(claim, release)
         }
-        giveMemory(bytes)
       } else {
         await giveBackOnce(claim, release)
       }
+      if hasMemory { giveMemory(bytes) }
       unusedClaims[number] = nil
     }
   }
@@ -101,13 +101,9 @@ extension Worker {
 
   /// Repeats an owner's last command in a task of its own, and ends the lease with it. The caller has taken memory.
   ///
-  /// - Parameter completion: The run's outcome, if the command stores one. If another delivery has the record by then,
-  ///   it is kept.
-  func repeatInBackground(
-    _ end: KnownRecord.OwnEnd, of lease: LeaseKeeper<Store>, _ completion: Completion? = nil,
-    _ command: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
-  ) {
-    lease.pendingCommand = command
+  /// If another delivery has the record by then, an outcome is kept.
+  func repeatInBackground(_ command: LastCommand, of lease: LeaseKeeper<Store>) {
+    lease.lastCommand = command
     environment.takeOvers.enter(lease.claim.id)
     context.task { [self] in
       defer {
@@ -116,22 +112,26 @@ extension Worker {
         lease.commandBytes = 0
       }
       let outcome = await repeatUntilReply { store throws(StoreError) in
-        let outcome = try await command(store)
-        lease.note(end, outcome)
+        let outcome = try await command.send(of: lease.claim, to: store)
+        lease.note(command.end, outcome)
         return outcome
       }
       if let outcome {
         countSuperseded(outcome)
-        if let completion { noteContradiction(outcome, by: completion, of: lease) }
-        if let completion, outcome.isOvertaking(lease.claim) {
-          let overtaken = OvertakenOutcome(completion, of: lease.claim)
-          keepOvertaken(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
-        }
+        if case .complete(let completion) = command { noteLate(outcome, of: completion, lease) }
       } else if !isStopping {
         noteDropped(lease)
       }
       endLease(lease)
     }
+  }
+
+  /// Notes the store's late reply to an outcome, and keeps that if another delivery has the record.
+  private func noteLate(_ outcome: OwnerOutcome, of completion: Completion, _ lease: LeaseKeeper<Store>) {
+    noteContradiction(outcome, by: completion, of: lease)
+    guard outcome.statesOvertaken(lease.claim) else { return }
+    let overtaken = OvertakenOutcome(completion, of: lease.claim)
+    keepOvertaken(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
   }
 
   /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too
@@ -177,7 +177,7 @@ extension Worker {
   func noteContradiction(_ outcome: OwnerOutcome, by completion: Completion, of lease: LeaseKeeper<Store>) {
     switch outcome {
     case .lost(.absent), .replaced: break
-    case .lost(.released) where !outcome.isOvertaking(lease.claim): break
+    case .lost(.released) where !outcome.statesOvertaken(lease.claim): break
     case .done, .lost: return
     }
     environment.logger.error(

@@ -113,7 +113,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
-    for lease in leases where lease.pendingCommand == nil && lease.isEnforced {
+    for lease in leases where lease.lastCommand == nil && lease.isEnforced {
       noteLoss(of: lease, .shutdown)
       guard lease.delivery.responseState == .none else { continue }
       RequestRunner(worker: self, delivery: lease.delivery).refuse(
@@ -126,13 +126,12 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for connection in downstream.connections.values { connection.resetUnread() }
   }
 
-  /// Waits until the duplicates that the ends of their records have woken are refused: for a claim each, and a quarter
-  /// of a second at most.
+  /// Waits until the duplicates that the ends of their records have woken are refused, and what they were granted is
+  /// given back: for a claim each, and a quarter of a second at most.
   private func waitForDuplicates() async {
     for _ in 0..<25 {
-      guard openDeliveries.contains(where: { $0.recordID != nil && $0.responseState == .none }) else {
-        return
-      }
+      let isAwaited = openDeliveries.contains { $0.recordID != nil && $0.responseState == .none }
+      guard isAwaited || !unusedClaims.isEmpty else { return }
       await context.sleep(milliseconds: 10)
     }
   }
@@ -181,8 +180,9 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     let metadata = lease.metadata
     do throws(StoreError) {
       let outcome: OwnerOutcome
-      if let command = lease.pendingCommand {
-        outcome = try await command(store)
+      if let command = lease.lastCommand {
+        if case .release = command { await waitForCopies(of: lease.claim) }
+        outcome = try await command.send(of: lease.claim, to: store)
         if outcome == .done {
           environment.logger.info("the end of a run is stored as this process ends", metadata: metadata)
         }

@@ -50,7 +50,8 @@ final class ConnectionPool: @unchecked Sendable {
     self.versions = versions
     self.upstream = upstream
     limit = max(1, settings.maxConnections / max(1, loops))
-    maxUnprotected = limit - limit / 4
+    // Of a single connection nothing can be left.
+    maxUnprotected = limit > 1 ? limit - max(1, limit / 4) : 1
     isSharing = versions != .http1
   }
 
@@ -174,6 +175,10 @@ final class ConnectionPool: @unchecked Sendable {
     isSharing = true
     guard isKept(connection, for: exchange) else { return }
     if exchange.isConnecting, exchange.request.bindsConnection {
+      guard connection.takesBody(of: exchange) else {
+        connection.close()
+        return exchange.connectFailed("the backend takes no body on a new connection")
+      }
       connection.reserve()
       return connection.open(exchange)
     }

@@ -63,6 +63,18 @@ struct BatchRunTests {
     #expect(store.claims.count == 40)
   }
 
+  @Test func `items that are claimed after a process has ended its runs are given back`() throws {
+    let harness = Self.harness()
+    let worker = harness.worker
+    worker.context.task { await worker.abandon() }
+    harness.run()
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    let client = try harness.deliver(Self.body(3))
+    #expect(client.status == 503)
+    #expect(harness.store.releases == [.deleted, .deleted, .deleted])
+    #expect(harness.backend.requests.isEmpty && worker.isIdle)
+  }
+
   @Test func `a store that cannot be subscribed to is waited for once`() throws {
     let harness = Self.harness()
     harness.store.onClaim = { _ in Self.held }

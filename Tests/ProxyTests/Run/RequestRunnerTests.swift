@@ -20,6 +20,18 @@ struct RequestRunnerTests {
     #expect(harness.store.claims.isEmpty && harness.backend.requests.isEmpty)
   }
 
+  @Test func `a claim that is granted after a process has ended its runs is given back`() throws {
+    let harness = WorkerHarness()
+    let worker = harness.worker
+    worker.context.task { await worker.abandon() }
+    harness.run()
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 503 && client.text.contains(#""code":"overloaded""#))
+    #expect(harness.store.releases == [.deleted])
+    #expect(harness.backend.requests.isEmpty && worker.isIdle)
+  }
+
   /// The store's failures of the claim that follows the run.
   @Test(arguments: [StoreError.unavailable("away"), .fateUnknown("cut"), .refused("it may lose records")])
   func `an overtaken owner that cannot claim again gives nothing back`(error: StoreError) throws {

@@ -31,6 +31,9 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   var onWatch: () -> StoreError? = { nil }
   private(set) var claims: [ClaimRequest] = []
   private(set) var completions: [Completion] = []
+  /// Whether completions wait for their replies.
+  var holdsCompletions = false
+  private(set) var heldCompletions: [UnsafeContinuation<Result<CompletionReply, StoreError>, Never>] = []
   private(set) var releases: [Release] = []
   private(set) var markCount = 0
   private(set) var watchCount = 0
@@ -52,6 +55,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
 
   func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> CompletionReply {
     completions.append(completion)
+    if holdsCompletions { return try await withUnsafeContinuation { heldCompletions.append($0) }.get() }
     return try onComplete(claim, completion).get()
   }
 

@@ -154,7 +154,7 @@ extension ClientSession {
   /// Handles a stream that was refused. Clients that know how many they may open are refused few; the others cost as
   /// much as requests, and advance none.
   func refused() {
-    guard !refusals.take(.now()) else { return }
+    if refusals.take(.now()) { return }
     context?.triggerUserOutboundEvent(FrameGuard.Flood(), promise: nil)
   }
 

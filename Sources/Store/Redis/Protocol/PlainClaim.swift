@@ -7,15 +7,15 @@ import Wire
 /// cases: the record is new, or it is completed with the same payload. In all others it has changed nothing, and the
 /// script follows.
 ///
-/// It neither takes nor brings Redis' time. The lease begins by an estimate of the store's clock that is never behind
-/// it, so that it lapses no sooner than its owner presumes. There is no deadline either: a Redis that stood still runs
-/// the command after Semel has given up. Semel therefore ends the earlier connection, with all that Redis has not read
+/// It neither takes nor brings Redis' time. The lease begins by an estimate of the store's clock (`RedisClock.latest`)
+/// that is behind it by no more than the margin of a `SendPermit`, so that nothing is sent after it has lapsed. There is
+/// no deadline either: a Redis that stood still runs the command after Semel has given up. Semel therefore ends the earlier connection, with all that Redis has not read
 /// of it, before it repeats the claim or gives it back over the next one (`RedisPipeline.endEarlierConnections`;
 /// Tests/Model/claim.pml, NO_KILL).
 struct PlainClaim {
   /// The time of the claim by an estimate of the store's clock that is never ahead of it.
   let firstSeen: StoreInstant
-  /// The beginning of the lease, by one that is never behind it.
+  /// The beginning of the lease, by one that is behind it by no more than a step of the clock that does not count.
   let since: StoreInstant
   /// The attempt number in that record.
   let attempt: Int

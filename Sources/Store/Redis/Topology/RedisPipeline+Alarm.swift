@@ -1,7 +1,7 @@
 import Idempotency
 import Platform
 
-/// The server's name, and its changes that concern live claims.
+/// The server's changes that concern live claims.
 extension RedisPipeline {
   /// The time for which new claims wait after the server's clock was set, until the owners of all processes have
   /// renewed their leases: some round trips.
@@ -9,15 +9,6 @@ extension RedisPipeline {
 
   /// The time after a promotion in which a connection to the server has the leases renewed.
   private static let promotionTime: Milliseconds = 10_000
-
-  /// The server's address, for messages and for an order of nodes.
-  var name: String { link.address.map { "\($0)" } ?? "Redis" }
-
-  /// Doubts with the node that they are about, in a cluster.
-  func named(_ doubts: [String]) -> [String] {
-    guard case .cluster = settings.topology else { return doubts }
-    return doubts.map { "\(name): \($0)" }
-  }
 
   /// Reads the server's history.
   func readHistory() {

@@ -2,8 +2,8 @@ import Idempotency
 
 /// Commands that cost Redis less under load, and the end of what an earlier connection has left of them.
 extension RedisPipeline {
-  /// Returns an estimate of the store's time that is never behind it; `nil` if the connection is under no load, or if
-  /// Redis' time is older than `maxAge`.
+  /// Returns an estimate of the store's time that is hardly ever behind it (`RedisClock.latest`); `nil` if the
+  /// connection is under no load, or if Redis' time is older than `maxAge`.
   func latestUnderLoad(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
     guard let minPending = settings.load.minPending, pending.count >= minPending else { return nil }
     return clock.latest(at: now, maxAge: maxAge)

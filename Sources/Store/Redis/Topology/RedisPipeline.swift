@@ -129,6 +129,15 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   /// Whether no command waits for its reply.
   var isIdle: Bool { pending.isEmpty }
+
+  /// The server's address, for messages and for an order of nodes.
+  var name: String { link.address.map { "\($0)" } ?? "Redis" }
+
+  /// Doubts with the node that they are about, in a cluster.
+  func named(_ doubts: [String]) -> [String] {
+    guard case .cluster = settings.topology else { return doubts }
+    return doubts.map { "\(name): \($0)" }
+  }
 }
 
 extension RedisPipeline {

@@ -14,15 +14,15 @@ extension RequestRunner {
     return (cause, attempt)
   }
 
-  /// Notes the loss for which a delivery is refused, and counts the records that only a person can settle.
+  /// Notes that a delivery is refused because of a loss, and counts the records that only a person can settle.
   @inline(never)
-  func noteLoss(behind problem: Problem, of call: KeyedCall) async {
+  func noteReturn(toLossBehind problem: Problem, of call: KeyedCall) async {
     guard problem.code == .outcomeUnknown, let loss = await loss(of: call) else { return }
-    note(loss, behind: problem, of: call)
+    noteReturn(to: loss, behind: problem, of: call)
   }
 
-  /// Notes a loss that has been read before.
-  func note(_ loss: (cause: LossCause, attempt: Int), behind problem: Problem, of call: KeyedCall) {
+  /// Notes the same for a loss that has been read before.
+  func noteReturn(to loss: (cause: LossCause, attempt: Int), behind problem: Problem, of call: KeyedCall) {
     guard problem.code == .outcomeUnknown else { return }
     delivery.logEntry.loss = loss.cause
     guard !problem.isRetryable, environment.losses.isFirstReturn(to: call.id, attempt: loss.attempt) else {

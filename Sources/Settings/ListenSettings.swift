@@ -95,6 +95,8 @@ extension ListenSettings {
       guard let target = IPAddress(target) else { return target.lowercased() == host.lowercased() }
       return target == own || host.lowercased() == "localhost" && target.isLoopback
         || own?.isAny == true && (target.isLoopback || target.isAny)
+        // Linux connects to this machine for it.
+        || target.isAny && own?.isLoopback == true
     }
   }
 }

@@ -16,6 +16,10 @@ public enum SecretFile {
     guard let text = String(validating: try content(of: path, maxBytes: maxBytes), as: UTF8.self) else {
       throw Fault(description: "is not UTF-8 text")
     }
+    guard text.first != "\u{FEFF}" else {
+      throw Fault(
+        description: "begins with a byte order mark; save it without, since it would be part of the secret")
+    }
     let line = text.prefix { !$0.isNewline }
     guard !line.isEmpty else { throw Fault(description: "holds no secret in its first line") }
     return Secret(String(line))

@@ -37,6 +37,7 @@ struct RecordStatementTests {
       let payload = Self.put + Self.order
       for (other, text) in [
         (["--path", "/v2/orders"], "does not take the path /v2/orders: it takes /v1/{kind}"),
+        (["--path", "http://orders.example/v1/a"], "give a URL's path and host apart"),
         (["--host", "other.example"], "takes requests to orders.example alone: give their host"),
       ] {
         for command in [payload, ["show"]] {

@@ -57,6 +57,7 @@ struct IDSecretTests {
   @Test(arguments: [
     (" \t\ntoken", "holds spaces alone in its first line"),
     ("to\u{7}ken", "whose first line has a control character, which no request can send"),
+    ("\u{FEFF}token", "begins with a byte order mark; save it without, since it would be part of the secret"),
     (" a token\t", nil),
   ])
   func `an admin token that no request can send is refused`(content: String, reason: String?) throws {

@@ -82,6 +82,10 @@ struct RecordQuery: OperatorDocument {
       guard isPathNeeded else { return .route(policy.name) }
       throw AdminError(.badRequest, "route \(route) takes several paths: give the request's path")
     }
+    // The host of a URL would be dropped, and another host's record found.
+    guard path.hasPrefix("/") else {
+      throw AdminError(.badRequest, "a path begins with a slash: give a URL's path and host apart")
+    }
     let normal: ByteBuffer
     do {
       normal = try RequestTarget(MessageHead(method: method, target: path)).path

@@ -45,6 +45,9 @@ final class FileLock: Sendable {
   ///
   /// - Parameter refusesLoss: Whether a deleted database is an error instead of made anew.
   init(of path: String, refusesLoss: Bool = false) throws(EmbeddedStoreError) {
+    if let kind = FileStatus(path: path)?.kind, kind != .regular, kind != .folder {
+      throw .cannotOpen(path: path, reason: "it is no regular file")
+    }
     let wasThere = FilePresence.length(of: path) > 0
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)

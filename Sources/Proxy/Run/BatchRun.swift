@@ -153,7 +153,6 @@ extension BatchRun {
 
   private func action(after reply: ClaimReply, about index: Int) -> ClaimLifecycle.ClaimedAction {
     let call = batch.calls[index]
-    if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
     case .failure(let error): return call.lifecycle.claimFailed(error)

@@ -26,7 +26,9 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     base.startClaim(takeOvers.permitted(request)) { [self] reply in
       switch reply {
       case .success: succeeded(.claim, began)
-      case .failure(let error): _ = failed(.claim, error)
+      case .failure(let error):
+        _ = failed(.claim, error)
+        if case .fateUnknown = error { metrics.add(.claimsLost) }
       }
       onReply(reply)
     }

@@ -370,7 +370,6 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func decide(
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
   ) -> ClaimLifecycle.ClaimedAction {
-    if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
     if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       let request = request()
       return environment.known.change(request.id) {

@@ -122,7 +122,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       // There are no digests: a search by a key must not find this record, by which no request ran.
       attribution: Attribution(route: route.policy.name, node: worker.environment.node))
     while true {
-      switch await claimed(request, of: call) {
+      switch await sendClaim(request, of: call) {
       case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
       case .replay: return (.replayed, nil)
       case .wait:
@@ -146,14 +146,13 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     }
   }
 
-  private func claimed(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
+  private func sendClaim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
     let requestedAt = runner.noteClaimSent()
     defer { runner.noteClaimReply(requestedAt) }
     do throws(StoreError) {
       let outcome = try await worker.store.claim(request)
       return call.lifecycle.claimed(outcome)
     } catch {
-      if case .fateUnknown = error { worker.metrics.add(.claimsLost) }
       return call.lifecycle.claimFailed(error)
     }
   }
@@ -169,24 +168,26 @@ extension ShadowRun {
     do throws(PassageFailure) {
       guard let head = try await passage.run(request.target, by: route) else {
         // The client went away before the response was read to its end, so it is unknown what the backend did.
-        return await end(lease, .unknown(nil))
+        return await store(.unknown(nil), of: lease)
       }
-      await end(lease, end(of: head, ownership.call, lease))
+      await store(recordEnd(after: head, ownership.call, lease), of: lease)
     } catch {
       passage.fail(error)
-      await end(lease, error.isUnsent ? .released(.remembered) : .unknown(.connectionLost))
+      await store(error.isUnsent ? .released(.remembered) : .unknown(.connectionLost), of: lease)
     }
   }
 
   /// The end of an observed request's record.
-  private enum End {
+  private enum RecordEnd {
     case completed(Completion)
     case released(Release)
     case unknown(LossCause?)
   }
 
   /// The end of the record after a complete response, of which only the status is kept.
-  private func end(of response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>) -> End {
+  private func recordEnd(
+    after response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>
+  ) -> RecordEnd {
     let head = response.head
     let exchange = CompletedExchange(
       status: head.status, steering: Steering(of: head), isRenewed: lease.hasRequestedRenewal)
@@ -205,7 +206,7 @@ extension ShadowRun {
   }
 
   /// Ends the record. If the store gives no reply, the lease lapses, and the outcome counts as unknown.
-  private func end(_ lease: LeaseKeeper<Store>, _ end: End) async {
+  private func store(_ end: RecordEnd, of lease: LeaseKeeper<Store>) async {
     let claim = lease.claim
     lease.stopRenewing()
     do throws(StoreError) {

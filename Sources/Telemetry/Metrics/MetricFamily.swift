@@ -138,7 +138,7 @@ extension MetricFamily {
   public static let leasesLapsed = MetricFamily(
     .counter, "leases_lapsed_total", "Leases of this process that ran out before they could be renewed.")
   public static let claimsLost = MetricFamily(
-    .counter, "claims_lost_total", "Claims whose reply was lost, and which were given back unused.")
+    .counter, "claims_lost_total", "Claims whose reply was lost.")
   public static let keysUnderOtherCaller = MetricFamily(
     .counter, "keys_under_other_caller_total",
     "First runs whose key was another caller's minutes ago: retries whose token was refreshed, where keys are random."

@@ -13,7 +13,7 @@ extension HTTPExchange {
   }
 
   /// Waits for a connection, because all are in use, for as long as a connect may take.
-  func wait() {
+  func awaitConnection() {
     context.loop.assertInEventLoop()
     let span = request.upstream.connectTimeout
     let timer = context.timers.start(milliseconds: span.count) {

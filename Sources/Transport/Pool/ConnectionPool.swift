@@ -66,7 +66,7 @@ final class ConnectionPool: @unchecked Sendable {
     upstream.context.loop.assertInEventLoop()
     guard !isShutDown else { return exchange.fail(Self.ending) }
     retireOutdated()
-    guard exchange.request.isProtected || admitsUnprotected else { return wait(exchange) }
+    guard exchange.request.isProtected || admitsUnprotected else { return enqueue(exchange) }
     while !isFresh, let connection = idle.popLast() {
       switch connection.hasAged(.now()) ? .ended : connection.readState {
       case .quiet: return exchange.run(on: connection)
@@ -78,7 +78,7 @@ final class ConnectionPool: @unchecked Sendable {
     {
       return connection.open(exchange)
     }
-    guard mayConnect(for: exchange) else { return wait(exchange) }
+    guard mayConnect(for: exchange) else { return enqueue(exchange) }
     connect(for: exchange)
   }
 
@@ -91,9 +91,9 @@ final class ConnectionPool: @unchecked Sendable {
     unprotectedCount += change
   }
 
-  private func wait(_ exchange: HTTPExchange) {
+  private func enqueue(_ exchange: HTTPExchange) {
     waiting.append(exchange)
-    exchange.wait()
+    exchange.awaitConnection()
   }
 
   /// Lets go of an exchange that no longer waits: no connection may become free for hours.
@@ -184,7 +184,7 @@ final class ConnectionPool: @unchecked Sendable {
     }
     shared.append(connection)
     if exchange.isConnecting {
-      if connection.takesBody(of: exchange) { connection.open(exchange) } else { wait(exchange) }
+      if connection.takesBody(of: exchange) { connection.open(exchange) } else { enqueue(exchange) }
     }
     hasRoom(connection)
   }

@@ -1,4 +1,5 @@
 import NIOCore
+import Platform
 import Wire
 
 /// The bytes of a backend on their way to the codec (`HeaderTableLimit`, `WholeFrames`).
@@ -26,5 +27,6 @@ final class BackendFrameIntake: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     isOver = true
     context.fireChannelInactive()
+    context.completeReadLater()
   }
 }

@@ -238,6 +238,21 @@ extension ClientSessionTests {
     #expect(harness.deliveries.allSatisfy { !$0.isConnected })
   }
 
+  /// A socket that is closed within a read completes none.
+  @Test func `a connection that ends within a read leaves nothing behind`() throws {
+    weak var session: ClientSession?
+    do {
+      let harness = try HTTP2Harness()
+      session = harness.session
+      let frames = [try harness.request("GET", on: 1), HTTP2TestFrame.windowUpdate(0, 0)]
+      harness.channel.pipeline.fireChannelRead(ByteBuffer(frames))
+      harness.channel.embeddedEventLoop.run()
+      #expect(!harness.channel.isActive && harness.deliveries.count == 1)
+      harness.close()
+    }
+    #expect(session == nil)
+  }
+
   @Test(arguments: [
     // The connection's window grows by nothing, or beyond its maximum.
     (HTTP2TestFrame.windowUpdate(0, 0), "goaway 1 error 1"),

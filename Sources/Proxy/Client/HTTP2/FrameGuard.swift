@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Wire
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
@@ -127,6 +128,7 @@ final class FrameGuard: ChannelDuplexHandler {
   func channelInactive(context: ChannelHandlerContext) {
     isOver = true
     context.fireChannelInactive()
+    context.completeReadLater()
   }
 
   /// Passes a piece on. Returns its work, in parts of a `DecodingBudget`.

@@ -39,7 +39,6 @@ struct StatedDeliveryTests {
         ("mutations", query, "meets route orders instead of mutations"),
         ("tenants", ["--caller", "header:X-Tenant=acme"], "meets route acme instead of tenants"),
         ("v1", ["-H", "Host: other.example"], "has another host than the record"),
-        ("v1", ["--path", "http://other.example/v1/versions"], "has another host than the record"),
       ] {
         let errors = try await put(rig, route, more, ends: .code(1))
         #expect(errors.contains("payload \(text)"), "\(route) \(more): \(errors)")

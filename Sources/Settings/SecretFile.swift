@@ -39,20 +39,10 @@ public enum SecretFile {
     }
   }
 
-  /// The bytes of a file that has at most `maxBytes`. A pipe is refused, for whose writer the caller would wait.
+  /// The bytes of a file that has at most `maxBytes`.
   public static func content(of path: String, maxBytes: Int) throws(Fault) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw fault() }
-    guard let file = fdopen(descriptor, "r") else {
-      close(descriptor)
-      throw fault()
-    }
+    guard let file = fopen(path, "re") else { throw fault() }
     defer { fclose(file) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw fault() }
-    guard [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
-      throw Fault(description: "is no regular file")
-    }
     var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
     let count = fread(&bytes, 1, bytes.count, file)
     guard ferror(file) == 0 else { throw fault() }

@@ -32,7 +32,6 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   /// The maximum number of claims that are under way at once, which bounds the recorded responses that come before they
   /// are counted.
   private static var maxClaimsUnderWay: Int { 32 }
-
   /// The items' fingerprints by another configuration's recipe.
   private var otherPrints: (recipe: Recipe, prints: [Fingerprint])?
   /// The wait for one item's record, and the end of the time for all waits.
@@ -336,9 +335,7 @@ extension BatchRun {
       allowance: commonAllowance)
     delivery.respond(with: ClientResponse(response, to: runner.head.method))
   }
-}
 
-extension BatchRun {
   /// The element of an item.
   ///
   /// - Parameter place: The item's call; `nil` for one that has an earlier item's key and another payload.

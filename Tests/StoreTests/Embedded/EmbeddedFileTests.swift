@@ -73,9 +73,6 @@ struct EmbeddedFileTests {
   @Test func `a file that is not a store of Semel's is refused with the reason`() async throws {
     try await inDirectory { directory in
       let missing = directory.file("none/semel.db")
-      let device = EmbeddedStoreError.cannotOpen(path: "/dev/full", reason: "it is no regular file")
-      #expect(throws: device) { _ = try EmbeddedStore(path: "/dev/full", logger: Self.logger) }
-      #expect(!FileManager.default.fileExists(atPath: "/dev/full.lock"))
       #expect(throws: EmbeddedStoreError.noDirectory(path: missing)) {
         try EmbeddedStore(path: missing, logger: Self.logger)
       }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-/// Changes to SQLite's side files by others while the store is open.
+/// The files beside the database: those that others change while the store is open, and those that are not made.
 struct EmbeddedLogTests {
   private static let logger = Logger(label: "test")
 
@@ -37,5 +37,13 @@ struct EmbeddedLogTests {
     let third = try EmbeddedStore(path: copy, logger: Self.logger)
     #expect(try await third.find(kept.id).completedRecord?.outcome == .whole(Samples.response()))
     await third.close()
+  }
+
+  @Test func `a device is refused before a file is made beside it`() {
+    let path = "/dev/full"
+    #expect(throws: EmbeddedStoreError.cannotOpen(path: path, reason: "it is no regular file")) {
+      try EmbeddedStore(path: path, logger: Self.logger)
+    }
+    #expect(!FileManager.default.fileExists(atPath: path + ".lock"))
   }
 }

@@ -41,8 +41,12 @@ struct LargeBodyTests {
       // As large as the limit allows, or as a build without optimisation reads in reasonable time, but too
       // large for the threads of small bodies.
       let size = 64 << 10
-      expectExecuted(try await send(rig, "first", Self.form(size)))
-      let probe = try await duration { expectExecuted(try await send(rig, "probe", Self.form(size))) }
+      // The quickest of several: one may wait for the machine.
+      var probe = Duration.seconds(1)
+      for number in 0..<5 {
+        probe = try await min(
+          probe, duration { expectExecuted(try await send(rig, "probe-\(number)", Self.form(size))) })
+      }
       let bytes = Array(Self.form(min(limit, size * max(2, Int(Duration.milliseconds(400) / probe)))).utf8)
       var connections: [RawClient] = []
       for number in 0..<Self.count {

@@ -1,6 +1,7 @@
 import NIOCore
 
-/// Extracts a body from a stream of bytes according to its framing. The pieces are slices of the input.
+/// Extracts a body from a stream of bytes according to its framing. The pieces are slices of the input, or small chunks
+/// joined.
 struct BodyDecoder: Sendable {
   enum Part {
     /// Bytes of the body, at least one.
@@ -61,6 +62,7 @@ struct BodyDecoder: Sendable {
         state = .counted(left - piece.readableBytes)
         return .piece(piece)
       case .chunkLine:
+        if let data = SmallChunks.take(&input) { return .piece(data) }
         guard let size = try chunkSize(&input) else { return nil }
         state = size == 0 ? .trailers : .chunk(size)
       case .chunk(let left):

@@ -6,9 +6,11 @@ import NIOCore
 /// it at the end of their turn, which saves one wake-up of the loop per job. Its state is confined to the loop, hence
 /// `@unchecked Sendable`.
 public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
-  /// The maximum number of jobs in one drain, which then continues in the loop's next turn. Without it, tasks that
-  /// yield to each other for ever would keep the loop from its sockets and timers.
-  private static let turnLimit = 1024
+  /// The time after which a drain leaves the rest to a later turn of the loop. Without it, tasks that always have work,
+  /// such as batches of which each item is known already, would keep the loop from its sockets and timers.
+  private static let maxTime = TimeAmount.milliseconds(2)
+  /// The number of jobs between two looks at the clock. Most drains have fewer.
+  private static let jobsPerLook = 8
 
   public let loop: any EventLoop
   /// Jobs that became ready on the loop and have not run yet. Accessed on the loop only.
@@ -17,6 +19,7 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   private var calls: [() -> Void] = []
   private var isDraining = false
   private var isScheduled = false
+  private var isContinuationDue = false
 
   public init(loop: any EventLoop) {
     self.loop = loop
@@ -44,8 +47,8 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     if !isDraining { schedule() }
   }
 
-  /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile, up to a
-  /// limit.
+  /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile. What is left
+  /// after some time runs in a later turn, or in the next drain.
   ///
   /// Call it on the loop. Inside a job it does nothing.
   public func drain() {
@@ -53,19 +56,42 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     guard !isDraining, !ready.isEmpty || !calls.isEmpty else { return }
     isDraining = true
     makeCalls()
-    var index = 0
-    while index < min(ready.count, Self.turnLimit) {
-      let job = ready[index]
-      index += 1
-      job.runSynchronously(on: asUnownedTaskExecutor())
-    }
+    let count = runJobs()
+    let isOver = count < ready.count
+    // Calls that the jobs made due would otherwise run further jobs in this turn.
+    if isOver { makeCalls() }
     isDraining = false
-    if !calls.isEmpty { schedule() }
-    if index == ready.count {
-      ready.removeAll(keepingCapacity: true)
+    if isOver {
+      ready.removeFirst(count)
+      continueLater()
     } else {
-      ready.removeFirst(index)
-      schedule()
+      ready.removeAll(keepingCapacity: true)
+      if !calls.isEmpty { schedule() }
+    }
+  }
+
+  /// Runs jobs until none is ready or the time is over, and returns their number.
+  private func runJobs() -> Int {
+    var count = 0
+    var end: NIODeadline?
+    while count < ready.count {
+      let job = ready[count]
+      count += 1
+      job.runSynchronously(on: asUnownedTaskExecutor())
+      guard count % Self.jobsPerLook == 0 else { continue }
+      let now = NIODeadline.now()
+      if let end, now >= end { break }
+      end = end ?? now + Self.maxTime
+    }
+    return count
+  }
+
+  private func continueLater() {
+    guard !isContinuationDue else { return }
+    isContinuationDue = true
+    loop.inLaterTurn { [self] in
+      isContinuationDue = false
+      drain()
     }
   }
 

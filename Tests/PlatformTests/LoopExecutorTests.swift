@@ -72,6 +72,33 @@ struct LoopExecutorTests {
     #expect(turns == 1)
   }
 
+  @Test func `tasks that yield endlessly leave the sockets their turns`() async throws {
+    let received = Counter()
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    let server = try await ServerBootstrap(group: context.loop)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ReadCounter(received))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    let client = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connect(to: #require(server.localAddress)).get()
+    let wasReceived = await context.run {
+      client.writeAndFlush(ByteBuffer(string: "x"), promise: nil)
+      let giveUp = NIODeadline.now() + .seconds(20)
+      while received.count == 0, .now() < giveUp {
+        context.executor.perform {}
+        await Task.yield()
+      }
+      return received.count > 0
+    }
+    #expect(wasReceived)
+    try await client.close()
+    try await group.shutdownGracefully()
+  }
+
   @Test func `nothing is lost between threads`() async throws {
     let total = try await onLoop { context in
       await withTaskGroup(of: Int.self) { group in
@@ -95,6 +122,16 @@ struct LoopExecutorTests {
 private final class Counter: @unchecked Sendable {
   var count = 0
   var countInside = 0
+}
+
+private final class ReadCounter: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let counter: Counter
+
+  init(_ counter: Counter) { self.counter = counter }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) { counter.count += 1 }
 }
 
 /// Touched on one loop alone.

@@ -1,5 +1,3 @@
-import NIOCore
-
 /// The parts of messages that one connection may have decoded in one turn of the event loop.
 ///
 /// A chunk or a DATA frame of one byte costs about as much as one of 16 KiB, and a request costs more still: without a
@@ -9,9 +7,6 @@ struct DecodingBudget {
   private static let maxParts = 512
   /// The parts that one request counts for: the run of a request costs more than its decoding.
   static let partsOfRequest = 8
-  /// The time until the next turn: longer than the writes that a turn leads to. The loop runs all that is due before it
-  /// looks at its sockets again, so that after 100 µs one turn followed the other.
-  static let pause = TimeAmount.milliseconds(1)
 
   private var left = maxParts
 
@@ -29,14 +24,4 @@ struct DecodingBudget {
 
   /// Charges for parts that were decoded.
   mutating func charge(_ parts: Int) { left -= parts }
-}
-
-extension ChannelHandlerContext {
-  /// Runs a closure in a later turn of the loop, once others' sockets were read. Call it on the loop.
-  ///
-  /// The pause begins behind the work of this turn.
-  func inLaterTurn(_ body: @escaping () -> Void) {
-    let loop = eventLoop.assumeIsolated()
-    loop.execute { _ = loop.scheduleTask(in: DecodingBudget.pause) { body() } }
-  }
 }

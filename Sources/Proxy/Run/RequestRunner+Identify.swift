@@ -76,7 +76,7 @@ extension RequestRunner {
 
   /// The subject of a request whose head has been accepted.
   private func subject(of accepted: AcceptedHead, _ body: ByteBuffer) throws(Problem) -> Subject {
-    guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
+    guard worker.bodies.mayReadOnLoop(accepted.loopBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }
     if let policy = accepted.route.policy.batch { return .batch(try accepted.readBatch(body, policy)) }

@@ -96,7 +96,7 @@ struct ClientConnectionTests {
     while delivery.wholeBody == nil, turns < 100 {
       #expect(delivery.logEntry.requestBytes - before <= 512)
       before = delivery.logEntry.requestBytes
-      harness.channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause)
+      harness.channel.embeddedEventLoop.advanceTime(by: LoopTurn.pause)
       turns += 1
     }
     #expect(delivery.wholeBody?.readableBytes == count)
@@ -133,7 +133,7 @@ struct ClientConnectionTests {
     while harness.deliveries.count < 300, turns < 100 {
       #expect(harness.deliveries.count - before <= 64)
       before = harness.deliveries.count
-      harness.channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause)
+      harness.channel.embeddedEventLoop.advanceTime(by: LoopTurn.pause)
       turns += 1
     }
     #expect(try Self.responses(in: harness.received()) == 300)

@@ -84,7 +84,7 @@ final class HTTP2Harness {
   /// - Parameter turns: The turns of the loop in which they are handled; many more than they take by default.
   func send(_ frames: [HTTP2TestFrame], turns: Int64 = 100) throws {
     try channel.writeInbound(ByteBuffer(frames))
-    channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause * turns)
+    channel.embeddedEventLoop.advanceTime(by: LoopTurn.pause * turns)
   }
 
   /// The HEADERS frame of a request. Its order among the frames that are sent is that of the calls.

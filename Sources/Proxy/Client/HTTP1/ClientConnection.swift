@@ -172,7 +172,7 @@ extension ClientConnection {
   private func continueLater() {
     isContinuationDue = true
     setReading(false)
-    context?.inLaterTurn { [self] in
+    context?.eventLoop.inLaterTurn { [self] in
       isContinuationDue = false
       budget = DecodingBudget()
       guard context != nil else { return }

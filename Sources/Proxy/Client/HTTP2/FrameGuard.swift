@@ -93,7 +93,7 @@ final class FrameGuard: ChannelDuplexHandler {
 
   private func passLater(_ context: ChannelHandlerContext) {
     isBehind = true
-    context.inLaterTurn { [self] in
+    context.eventLoop.inLaterTurn { [self] in
       isBehind = false
       guard !isOver else { return }
       pass(context)

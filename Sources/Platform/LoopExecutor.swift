@@ -9,8 +9,6 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   /// The time after which a drain leaves the rest to a later turn of the loop. Without it, tasks that always have work,
   /// such as batches of which each item is known already, would keep the loop from its sockets and timers.
   private static let maxTime = TimeAmount.milliseconds(2)
-  /// The number of jobs between two looks at the clock. Most drains have fewer.
-  private static let jobsPerLook = 8
 
   public let loop: any EventLoop
   /// Jobs that became ready on the loop and have not run yet. Accessed on the loop only.
@@ -48,7 +46,7 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   }
 
   /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile. What is left
-  /// after some time runs in a later turn, or in the next drain.
+  /// after some time runs in a later turn; until then only calls are made.
   ///
   /// Call it on the loop. Inside a job it does nothing.
   public func drain() {
@@ -56,38 +54,33 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     guard !isDraining, !ready.isEmpty || !calls.isEmpty else { return }
     isDraining = true
     makeCalls()
-    let count = runJobs()
-    let isOver = count < ready.count
-    // Calls that the jobs made due would otherwise run further jobs in this turn.
-    if isOver { makeCalls() }
+    if !isContinuationDue { runJobs() }
+    // Calls that jobs made due lead to no further jobs in this turn.
+    if isContinuationDue { makeCalls() }
     isDraining = false
-    if isOver {
-      ready.removeFirst(count)
-      continueLater()
-    } else {
-      ready.removeAll(keepingCapacity: true)
-      if !calls.isEmpty { schedule() }
-    }
+    if !calls.isEmpty { schedule() }
   }
 
-  /// Runs jobs until none is ready or the time is over, and returns their number.
-  private func runJobs() -> Int {
+  /// Runs jobs until none is ready or the time is over.
+  private func runJobs() {
     var count = 0
     var end: NIODeadline?
     while count < ready.count {
       let job = ready[count]
       count += 1
       job.runSynchronously(on: asUnownedTaskExecutor())
-      guard count % Self.jobsPerLook == 0 else { continue }
-      let now = NIODeadline.now()
+      // Most drains have one job, and need no clock.
+      guard count < ready.count else { break }
+      let now = loop.now
       if let end, now >= end { break }
       end = end ?? now + Self.maxTime
     }
-    return count
+    guard count < ready.count else { return ready.removeAll(keepingCapacity: true) }
+    ready.removeFirst(count)
+    continueLater()
   }
 
   private func continueLater() {
-    guard !isContinuationDue else { return }
     isContinuationDue = true
     loop.inLaterTurn { [self] in
       isContinuationDue = false

@@ -58,7 +58,10 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     }
     while true {
       switch lifecycle.next {
-      case .claim(let indices): await claim(Array(indices.prefix(Self.maxClaimsUnderWay)))
+      case .claim(let indices):
+        await claim(Array(indices.prefix(Self.maxClaimsUnderWay)))
+        // Claims that the cache replies to suspend nobody, and the loop has others.
+        if indices.count > Self.maxClaimsUnderWay { await Task.yield() }
       case .send(let indices):
         endWait()
         guard let sending = await send(indices) else { continue }

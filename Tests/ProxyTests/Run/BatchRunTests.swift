@@ -2,6 +2,7 @@ import Foundation
 import Idempotency
 import NIOCore
 import Platform
+import Synchronization
 import Telemetry
 import Testing
 import Wire
@@ -40,11 +41,27 @@ struct BatchRunTests {
 
   @Test func `a store that is away is waited for once, however many items there are`() throws {
     let harness = Self.harness()
-    let client = try harness.deliver(Self.body(100))
+    let client = try harness.deliver(Self.body(60))
     #expect(client.status == 503 && client.text.contains(#""code":"store_unavailable""#))
     // As many as are under way at once.
     #expect(harness.store.claims.count == 32)
     #expect(harness.backend.requests.isEmpty)
+  }
+
+  @Test func `a batch that waits for nothing leaves others their turns`() throws {
+    let harness = Self.harness()
+    let worker = harness.worker
+    let lookups = Atomic(0)
+    let lookupsBefore = Atomic(0)
+    harness.store.onLookup = {
+      if lookups.add(1, ordering: .relaxed).newValue == 1 {
+        worker.context.task { lookupsBefore.store(lookups.load(ordering: .relaxed), ordering: .relaxed) }
+      }
+      return .taken(.completed(Self.record("7")))
+    }
+    let client = try harness.deliver(Self.body(60))
+    #expect(client.fields.contains("Idempotency-Status: batch; executed=0; replayed=60; refused=0\r\n"))
+    #expect(lookupsBefore.load(ordering: .relaxed) == 32)
   }
 
   @Test func `a store that is away for a part of the items refuses those alone`() throws {

@@ -18,6 +18,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
 
   private let loop: any EventLoop
   var onClaim: (ClaimRequest) -> ClaimReply = { _ in .failure(ScriptedStore.away) }
+  /// The outcome that is known without a command; `nil` if none is.
+  var onLookup: () -> ClaimOutcome? = { nil }
   var onComplete: (Claim, Completion) -> Result<CompletionReply, StoreError> = { _, _ in
     .success(CompletionReply(outcome: .done, record: nil))
   }
@@ -43,6 +45,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   private(set) var marks: [Waiting] = []
 
   init(loop: any EventLoop) { self.loop = loop }
+
+  func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { onLookup() }
 
   func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     claims.append(request)

@@ -24,7 +24,7 @@ public final class Counters: Sendable {
   ///
   /// They are not swift-metrics gauges, because the caller that changes one needs its new value.
   public enum Gauge: Int, CaseIterable, Sendable {
-    case inFlight, openConnections, waiting, bodyBytes
+    case inFlight, openConnections, waiting, bodyBytes, unreadBytes
 
     var family: MetricFamily {
       switch self {
@@ -32,6 +32,7 @@ public final class Counters: Sendable {
       case .openConnections: .openConnections
       case .waiting: .waiting
       case .bodyBytes: .bodyBytes
+      case .unreadBytes: .unreadBytes
       }
     }
   }

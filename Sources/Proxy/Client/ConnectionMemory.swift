@@ -5,22 +5,21 @@ import Telemetry
 /// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
 ///
 /// Requests, and responses that wait for their clients, are let in on all connections of all loops up to three quarters
-/// of `limits.body_memory`; captured responses may take the last quarter, too (`CaptureShare`). One connection holds at
-/// most an eighth of the whole. A single body may exceed that eighth, because a part of a body is useless. Confined to
-/// its loop.
+/// of `limits.body_memory`, and such responses up to a half of it, so that slow readers leave a quarter to new requests.
+/// Captured responses may take the last quarter, too (`CaptureShare`). One connection holds at most an eighth of the
+/// whole. A single body may exceed that eighth, because a part of a body is useless. Confined to its loop.
 final class ConnectionMemory {
-  /// The change, in bytes, from which the other loops are informed: a small body costs no atomic operation.
-  private static let step = 4096
   /// The divisor of all memory that gives one connection's part.
   private static let share = 8
 
   private let downstream: Downstream
   private var counters: Counters { downstream.environment.counters }
-  /// The bytes that are held, without those that are shared or captured.
-  private var held = 0
+  /// The bytes that are held, without those that are shared.
+  private var all = SteppedCount(of: .bodyBytes)
+  /// The bytes of responses that wait for the client.
+  private var unread = SteppedCount(of: .unreadBytes)
+  /// The bytes of captured responses.
   private var captured = 0
-  /// The bytes of both that the other loops know of.
-  private var published = 0
   /// The number of this connection's responses that are read from each shared body.
   private var shared: [ObjectIdentifier: Int] = [:]
   private var sharedBytes = 0
@@ -28,27 +27,55 @@ final class ConnectionMemory {
   init(on downstream: Downstream) { self.downstream = downstream }
 
   private var limit: Int { downstream.limits.bodyMemory }
-  /// The bytes up to which requests, and responses that wait, are let in.
-  private var limitOfOthers: Int { CaptureShare.memory(forOthers: limit) }
+  /// The bytes up to which requests are let in.
+  private var limitOfRequests: Int { CaptureShare.memory(forOthers: limit) }
+  private var limitOfUnread: Int { CaptureShare.memory(forUnread: limit) }
   private var captures: CaptureShare { downstream.environment.captures }
+  /// The bytes of which one connection may hold its part.
+  private var held: Int { all.bytes - captured + sharedBytes }
 
   /// Whether a request that holds `own` bytes itself may be claimed or sent.
   func hasRoom(beside own: Int) -> Bool {
-    counters[.bodyBytes] - own < limitOfOthers
-      && (held + sharedBytes == own || held + sharedBytes < limit / Self.share)
+    counters[.bodyBytes] - own < limitOfRequests && (held == own || held < limit / Self.share)
+  }
+
+  /// Whether a response that will wait may begin.
+  ///
+  /// - Parameter own: The bytes that it and its request hold already.
+  func hasRoomForUnread(beside own: Int) -> Bool {
+    hasRoom(beside: own) && counters[.unreadBytes] < limitOfUnread
   }
 
   /// Whether more of a response may be read from its backend while a part of it waits.
-  var mayReadAhead: Bool { counters[.bodyBytes] < limitOfOthers && held + sharedBytes < limit / Self.share }
+  var mayReadAhead: Bool { hasRoomForUnread(beside: 0) && held < limit / Self.share }
 
-  /// Takes memory for bytes that have arrived; false, and nothing taken, if there is none left.
+  /// Takes memory for bytes of a request that have arrived; false, and nothing taken, if there is none left.
   ///
   /// - Parameter own: The bytes that their body holds already.
   func take(_ count: Int, beside own: Int) -> Bool {
-    guard held + sharedBytes == own || held + sharedBytes + count <= limit / Self.share else { return false }
-    guard publish(more: count) else { return false }
-    held += count
+    guard held == own || held + count <= limit / Self.share else { return false }
+    return all.add(count, upTo: limitOfRequests, counters)
+  }
+
+  func give(_ count: Int) { all.change(by: -count, counters) }
+
+  /// Takes memory for bytes of a response that wait for the client; false, and nothing taken, if there is none left.
+  ///
+  /// - Parameter own: The bytes that it and its request hold already.
+  func takeUnread(_ count: Int, beside own: Int) -> Bool {
+    guard unread.add(count, upTo: limitOfUnread, counters) else { return false }
+    guard take(count, beside: own) else {
+      unread.change(by: -count, counters)
+      return false
+    }
     return true
+  }
+
+  /// Gives back memory of a response, or takes it regardless of the limits: for a refusal, or for few bytes that are
+  /// about to leave.
+  func changeUnread(by count: Int) {
+    all.change(by: count, counters)
+    unread.change(by: count, counters)
   }
 
   /// Reserves memory for a response that will be captured; false if there is none.
@@ -67,43 +94,46 @@ final class ConnectionMemory {
       return false
     }
     captured += count
-    publish()
+    all.change(by: count, counters)
     return true
   }
 
   func giveCaptured(_ count: Int, caller: Int) {
     captures.shrink(by: count, caller: caller)
     captured -= count
-    publish()
+    all.change(by: -count, counters)
   }
+}
 
-  /// Takes memory regardless of the limit: for a refusal, or for few bytes that are about to leave.
-  func force(_ count: Int) {
-    held += count
-    publish()
-  }
+/// A number of bytes that the other loops learn of in steps: a small body costs no atomic operation.
+private struct SteppedCount {
+  private static let step = 4096
 
-  func give(_ count: Int) {
-    held -= count
-    publish()
-  }
+  private(set) var bytes = 0
+  private var published = 0
+  private let gauge: Counters.Gauge
 
-  /// Informs the other loops of `count` more bytes, once they come to a step; false if there is no room for them.
-  private func publish(more count: Int) -> Bool {
-    let growth = held + captured + count - published
-    guard growth >= Self.step else { return true }
-    guard counters.change(.bodyBytes, by: growth) <= limitOfOthers else {
-      counters.change(.bodyBytes, by: -growth)
-      return false
+  init(of gauge: Counters.Gauge) { self.gauge = gauge }
+
+  /// Adds bytes; false, and nothing added, if all connections would hold more than `limit`.
+  mutating func add(_ count: Int, upTo limit: Int, _ counters: Counters) -> Bool {
+    let growth = bytes + count - published
+    if growth >= Self.step {
+      guard counters.change(gauge, by: growth) <= limit else {
+        counters.change(gauge, by: -growth)
+        return false
+      }
+      published += growth
     }
-    published += growth
+    bytes += count
     return true
   }
 
-  private func publish() {
-    let change = held + captured - published
-    guard abs(change) >= Self.step || (held + captured == 0 && change != 0) else { return }
-    counters.change(.bodyBytes, by: change)
+  mutating func change(by count: Int, _ counters: Counters) {
+    bytes += count
+    let change = bytes - published
+    guard abs(change) >= Self.step || (bytes == 0 && change != 0) else { return }
+    counters.change(gauge, by: change)
     published += change
   }
 }
@@ -117,7 +147,9 @@ extension ConnectionMemory {
   ///   much.
   func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
     let bodies = downstream.sharedBodies
-    guard let shared = bodies.enter(body, recordedAt: recordedAt, limit: limitOfOthers) else { return nil }
+    guard
+      let shared = bodies.enter(body, recordedAt: recordedAt, limit: limitOfRequests, limitOfUnread: limitOfUnread)
+    else { return nil }
     guard enter(shared, beside: own) else {
       bodies.leave(shared)
       return nil
@@ -131,8 +163,7 @@ extension ConnectionMemory {
       shared[key] = count + 1
       return true
     }
-    let all = held + sharedBytes
-    guard all == own || all + body.bytes.readableBytes <= limit / Self.share else { return false }
+    guard held == own || held + body.bytes.readableBytes <= limit / Self.share else { return false }
     shared[key] = 1
     sharedBytes += body.bytes.readableBytes
     return true

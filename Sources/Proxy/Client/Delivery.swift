@@ -383,7 +383,7 @@ extension Delivery: ResponseMemory {
 
   func waitingChanged(by bytes: Int) {
     timers.assertOnLoop()
-    if bytes > 0 { memory.force(bytes) } else { memory.give(-bytes) }
+    memory.changeUnread(by: bytes)
   }
 }
 

@@ -47,9 +47,9 @@ extension OutgoingMemory {
   ///
   /// - Parameter request: The bytes that the request holds.
   mutating func take(_ count: Int, beside request: Int) -> Bool {
-    if !memory.take(count, beside: ownBytes + request) {
+    if !memory.takeUnread(count, beside: ownBytes + request) {
       guard isAdmitted else { return false }
-      memory.force(count)
+      memory.changeUnread(by: count)
     }
     heldBytes += count
     return true
@@ -58,13 +58,13 @@ extension OutgoingMemory {
   /// Takes memory regardless of the limits, for a small response.
   mutating func force(_ count: Int) {
     heldBytes += count
-    memory.force(count)
+    memory.changeUnread(by: count)
   }
 
   mutating func give(_ count: Int) {
     guard count > 0 else { return }
     heldBytes -= count
-    memory.give(count)
+    memory.changeUnread(by: -count)
   }
 
   /// Counts the bytes that wait for the client now; false, and nothing changed, if there is no memory for more.
@@ -105,7 +105,7 @@ extension OutgoingMemory {
       }
       body = .shared(shared)
     } else {
-      guard Self.isSmall(bytes.readableBytes) || memory.hasRoom(beside: ownBytes + request) else {
+      guard Self.isSmall(bytes.readableBytes) || memory.hasRoomForUnread(beside: ownBytes + request) else {
         return false
       }
     }

@@ -28,15 +28,20 @@ final class SharedBodies {
 
   /// Adds a reader of a body. The readers of equal bytes share one buffer, that of the first. `leave` must follow.
   ///
+  /// - Parameters:
+  ///   - limit: The bytes that all bodies may take.
+  ///   - limitOfUnread: The bytes that responses that wait for their clients may take of that.
   /// - Returns: `nil` if there is no memory for one more body.
-  func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int) -> SharedBody? {
+  func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int, limitOfUnread: Int) -> SharedBody? {
     let key = Key(recordedAt: recordedAt, length: body.readableBytes)
     if let shared = bodies[key]?.first(where: { $0.bytes == body }) {
       shared.readers += 1
       return shared
     }
-    guard counters.change(.bodyBytes, by: key.length) <= limit else {
-      counters.change(.bodyBytes, by: -key.length)
+    let all = counters.change(.bodyBytes, by: key.length)
+    let unread = counters.change(.unreadBytes, by: key.length)
+    guard all <= limit, unread <= limitOfUnread else {
+      giveBack(key.length)
       return nil
     }
     let shared = SharedBody(body, recordedAt: recordedAt)
@@ -49,8 +54,13 @@ final class SharedBodies {
     body.readers -= 1
     guard body.readers == 0 else { return }
     let key = Key(recordedAt: body.recordedAt, length: body.bytes.readableBytes)
-    counters.change(.bodyBytes, by: -key.length)
+    giveBack(key.length)
     bodies[key]?.removeAll { $0 === body }
     if bodies[key]?.isEmpty == true { bodies[key] = nil }
+  }
+
+  private func giveBack(_ count: Int) {
+    counters.change(.bodyBytes, by: -count)
+    counters.change(.unreadBytes, by: -count)
   }
 }

@@ -122,6 +122,8 @@ extension MetricFamily {
     .gauge, "body_bytes",
     "Bytes of bodies held: of requests, of responses that are captured, and of those that wait for slow readers."
   )
+  public static let unreadBytes = MetricFamily(
+    .gauge, "unread_response_bytes", "The part of body_bytes that is of responses that wait for slow readers.")
   public static let bodyLimit = MetricFamily(
     .gauge, "body_limit_bytes", "The limit of body_bytes: limits.body_memory, as it is in force.")
   public static let openRecords = MetricFamily(
@@ -284,7 +286,7 @@ extension MetricFamily {
     retries, clientRetries, clientRetryEnds, attemptsExhausted, reconciliations, failures, lateResponses,
     losses,
     unknownReturns, unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
-    bodyBytes, bodyLimit,
+    bodyBytes, unreadBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,

@@ -109,7 +109,9 @@ extension JWTSettings {
   private static func keyFile(_ path: String) throws(Refusal) -> String {
     guard !path.isEmpty else { throw Refusal("must not be empty: write the path of a JWK set") }
     let bytes: [UInt8]
-    do throws(SecretFile.Fault) { bytes = try SecretFile.content(of: path, maxBytes: 1 << 20) } catch {
+    do throws(SecretFile.Fault) {
+      bytes = try SecretFile.content(of: path, maxBytes: 1 << 20, isReadAgain: true)
+    } catch {
       throw Refusal("names \(path), which \(error)")
     }
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)),

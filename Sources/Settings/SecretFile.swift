@@ -40,9 +40,20 @@ public enum SecretFile {
   }
 
   /// The bytes of a file that has at most `maxBytes`.
-  public static func content(of path: String, maxBytes: Int) throws(Fault) -> [UInt8] {
-    guard let file = fopen(path, "re") else { throw fault() }
+  ///
+  /// - Parameter isReadAgain: Whether the file will be read again. A pipe is refused then: it is waited for, and yields
+  ///   its content once.
+  public static func content(of path: String, maxBytes: Int, isReadAgain: Bool = false) throws(Fault)
+    -> [UInt8]
+  {
+    // To open a pipe that has no writer would take for ever.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | (isReadAgain ? O_NONBLOCK : 0))
+    guard descriptor >= 0 else { throw fault() }
+    guard let file = fdopen(descriptor, "r") else { throw fault() }
     defer { fclose(file) }
+    guard !isReadAgain || lseek(descriptor, 0, SEEK_CUR) == 0 else {
+      throw Fault(description: "is a pipe, which yields its content once; name a regular file")
+    }
     var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
     let count = fread(&bytes, 1, bytes.count, file)
     guard ferror(file) == 0 else { throw fault() }

@@ -95,6 +95,9 @@ struct JWTTests {
     #expect(issues(jwt("hmac_secret_file: \"\(short)\""))[0].contains("has less than 32 bytes"))
     let empty = try file("empty.json", #"{"keys":[{"kty":"oct"}]}"#)
     #expect(issues(jwt("jwks_file: \"\(empty)\""))[0].contains("is no JWK set with public keys"))
+    let pipe = directory.path + "/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    #expect(issues(jwt("jwks_file: \"\(pipe)\""))[0].contains("which is a pipe"))
   }
 
   @Test(arguments: [

@@ -69,13 +69,9 @@ final class TokenServices: Sendable {
   }
 
   private static func read(_ path: String) throws(KeySetFault) -> [UInt8] {
-    if let status = FileStatus(path: path) {
-      // A pipe would be waited for, and yields a set but once.
-      guard status.kind == .regular || status.kind == .folder else { throw KeySetFault("is no regular file") }
-      guard status.size <= KeySetSource.maxBytes else { throw .tooLarge }
-    }
+    if let status = FileStatus(path: path), status.size > KeySetSource.maxBytes { throw .tooLarge }
     do throws(SecretFile.Fault) {
-      return try SecretFile.content(of: path, maxBytes: KeySetSource.maxBytes)
+      return try SecretFile.content(of: path, maxBytes: KeySetSource.maxBytes, isReadAgain: true)
     } catch {
       throw KeySetFault("\(error)")
     }

@@ -148,7 +148,8 @@ extension ConnectionMemory {
   func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
     let bodies = downstream.sharedBodies
     guard
-      let shared = bodies.enter(body, recordedAt: recordedAt, limit: limitOfRequests, limitOfUnread: limitOfUnread)
+      let shared = bodies.enter(
+        body, recordedAt: recordedAt, limit: limitOfRequests, limitOfUnread: limitOfUnread)
     else { return nil }
     guard enter(shared, beside: own) else {
       bodies.leave(shared)

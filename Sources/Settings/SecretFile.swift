@@ -52,7 +52,7 @@ public enum SecretFile {
     guard let file = fdopen(descriptor, "r") else { throw fault() }
     defer { fclose(file) }
     guard !isReadAgain || lseek(descriptor, 0, SEEK_CUR) == 0 else {
-      throw Fault(description: "is a pipe, which yields its content once; name a regular file")
+      throw Fault(description: "is a pipe, and yields its content but once; name a regular file")
     }
     var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
     let count = fread(&bytes, 1, bytes.count, file)

@@ -3,7 +3,7 @@ import NIOCore
 /// The turns of an event loop.
 public enum LoopTurn {
   /// The time until a later turn: longer than the writes that a turn leads to. The loop runs all that is due before it
-  /// looks at its sockets again, so that after 100 µs one turn followed the other.
+  /// looks at its sockets again, and a pause of 100 µs was over before that.
   public static let pause = TimeAmount.milliseconds(1)
 }
 

@@ -49,7 +49,11 @@ public enum SecretFile {
     // To open a pipe that has no writer would take for ever.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | (isReadAgain ? O_NONBLOCK : 0))
     guard descriptor >= 0 else { throw fault() }
-    guard let file = fdopen(descriptor, "r") else { throw fault() }
+    guard let file = fdopen(descriptor, "r") else {
+      let fault = fault()
+      close(descriptor)
+      throw fault
+    }
     defer { fclose(file) }
     guard !isReadAgain || lseek(descriptor, 0, SEEK_CUR) == 0 else {
       throw Fault(description: "is a pipe, and yields its content but once; name a regular file")

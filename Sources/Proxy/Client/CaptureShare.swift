@@ -33,7 +33,7 @@ public final class CaptureShare: Sendable {
   /// The bytes that requests, and responses that wait for their clients, may take of the memory.
   static func memory(forOthers memory: Int) -> Int { memory - size(of: memory) }
 
-  /// The bytes that responses that wait for their clients may take of that. The rest is for requests alone.
+  /// The bytes of responses that wait for their clients at which no further replay begins.
   static func memory(forUnread memory: Int) -> Int { memory / 2 }
 
   /// The bytes beyond which one connection or one caller has the first half of the share only.

@@ -5,9 +5,10 @@ import Telemetry
 /// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
 ///
 /// Requests, and responses that wait for their clients, are let in on all connections of all loops up to three quarters
-/// of `limits.body_memory`, and such responses up to a half of it, so that slow readers leave a quarter to new requests.
-/// Captured responses may take the last quarter, too (`CaptureShare`). One connection holds at most an eighth of the
-/// whole. A single body may exceed that eighth, because a part of a body is useless. Confined to its loop.
+/// of `limits.body_memory`; captured responses may take the last quarter, too (`CaptureShare`). Once such responses hold
+/// a half, no replay begins and backends are not read ahead, so that slow readers leave room for new requests; the
+/// response of a request that has run may still take what is there. One connection holds at most an eighth of the whole.
+/// A single body may exceed that eighth, because a part of a body is useless. Confined to its loop.
 final class ConnectionMemory {
   /// The divisor of all memory that gives one connection's part.
   private static let share = 8
@@ -39,15 +40,15 @@ final class ConnectionMemory {
     counters[.bodyBytes] - own < limitOfRequests && (held == own || held < limit / Self.share)
   }
 
-  /// Whether a response that will wait may begin.
+  /// Whether a replay that will wait may begin.
   ///
-  /// - Parameter own: The bytes that it and its request hold already.
+  /// - Parameter own: The bytes that its request holds.
   func hasRoomForUnread(beside own: Int) -> Bool {
     hasRoom(beside: own) && counters[.unreadBytes] < limitOfUnread
   }
 
   /// Whether more of a response may be read from its backend while a part of it waits.
-  var mayReadAhead: Bool { hasRoomForUnread(beside: 0) && held < limit / Self.share }
+  var mayReadAhead: Bool { hasRoomForUnread(beside: 0) }
 
   /// Takes memory for bytes of a request that have arrived; false, and nothing taken, if there is none left.
   ///
@@ -63,11 +64,8 @@ final class ConnectionMemory {
   ///
   /// - Parameter own: The bytes that it and its request hold already.
   func takeUnread(_ count: Int, beside own: Int) -> Bool {
-    guard unread.add(count, upTo: limitOfUnread, counters) else { return false }
-    guard take(count, beside: own) else {
-      unread.change(by: -count, counters)
-      return false
-    }
+    guard take(count, beside: own) else { return false }
+    unread.change(by: count, counters)
     return true
   }
 

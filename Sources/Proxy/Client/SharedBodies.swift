@@ -30,7 +30,7 @@ final class SharedBodies {
   ///
   /// - Parameters:
   ///   - limit: The bytes that all bodies may take.
-  ///   - limitOfUnread: The bytes that responses that wait for their clients may take of that.
+  ///   - limitOfUnread: The bytes that responses that wait for their clients may take.
   /// - Returns: `nil` if there is no memory for one more body.
   func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int, limitOfUnread: Int) -> SharedBody? {
     let key = Key(recordedAt: recordedAt, length: body.readableBytes)

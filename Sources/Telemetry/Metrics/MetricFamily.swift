@@ -123,7 +123,7 @@ extension MetricFamily {
     "Bytes of bodies held: of requests, of responses that are captured, and of those that wait for slow readers."
   )
   public static let unreadBytes = MetricFamily(
-    .gauge, "unread_response_bytes", "The part of body_bytes that is of responses that wait for slow readers."
+    .gauge, "unread_response_bytes", "The part of body_bytes that responses hold which wait for slow readers."
   )
   public static let bodyLimit = MetricFamily(
     .gauge, "body_limit_bytes", "The limit of body_bytes: limits.body_memory, as it is in force.")

@@ -2,8 +2,9 @@ import NIOCore
 
 /// Decodes requests from a client's bytes, strictly by RFC 9112. Performs no I/O.
 ///
-/// Call `next` until it returns `nil`, and again when more bytes have been appended to the same buffer. Heads and large
-/// pieces of bodies are slices of that buffer. After an error, every call throws the same error.
+/// Call `next` until it returns `nil`, and again when more bytes have been appended to the same buffer. Heads and pieces
+/// of bodies are slices of that buffer, except small chunks, which are joined. After an error, every call throws the same
+/// error.
 public struct RequestDecoder: Sendable {
   public enum Event: Sendable {
     case head(RequestHead)

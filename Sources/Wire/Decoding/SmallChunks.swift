@@ -34,7 +34,8 @@ enum SmallChunks {
     }
     guard let length else { return nil }
     input.moveReaderIndex(forwardBy: length)
-    return joined
+    // Behind few chunks there may be much else, which the buffer had room for.
+    return joined.compact
   }
 
   /// A chunk with data and without extensions.

@@ -39,7 +39,7 @@ struct SmallChunksTests {
     #expect(try Self.pieces(Self.chunk(1, as: "001") + Self.chunk(1, as: "01")) == [2])
   }
 
-  /// What may follow a small chunk.
+  /// Bytes that follow small chunks, well-formed and malformed.
   static let continuations = [
     "0\r\n\r\n", "0\r\nX-Sum: 1\r\n\r\n", chunk(1023), chunk(1024), chunk(70_000), chunk(1, as: "0001"),
     chunk(1, as: "0000000000000001"), chunk(1, as: "00000000000000001"), chunk(10, as: "A"),

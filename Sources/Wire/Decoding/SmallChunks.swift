@@ -2,9 +2,9 @@ import NIOCore
 
 /// The data of chunks that are small and have arrived whole, as one piece.
 ///
-/// What handles a piece costs about as much for one byte as for a thousand, so that one read of 64 KiB could bring the
-/// work of 11,000 pieces. Only the plainest chunks are joined; whatever is unusual is left to `ChunkLine`, which alone
-/// refuses.
+/// A piece of one byte costs those who handle it about as much as one of a thousand, so that one read of 64 KiB could
+/// bring the work of 11,000 pieces. Only the plainest chunks are joined; whatever is unusual is left to `ChunkLine`,
+/// which alone refuses.
 enum SmallChunks {
   /// The size from which a chunk is a piece of its own, in bytes: a slice then costs less than a copy.
   private static let maxSize = 1 << 10

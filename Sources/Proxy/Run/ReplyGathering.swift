@@ -1,0 +1,24 @@
+import Idempotency
+import NIOCore
+
+/// The store's replies to several claims. Confined to the event loop on which they come, hence `@unchecked Sendable`.
+final class ReplyGathering: @unchecked Sendable {
+  private var replies: [ClaimReply?]
+  private var missing: Int
+  private let loop: any EventLoop
+  private let onAll: ([ClaimReply]) -> Void
+
+  init(count: Int, on loop: any EventLoop, onAll: @escaping ([ClaimReply]) -> Void) {
+    replies = Array(repeating: nil, count: count)
+    missing = count
+    self.loop = loop
+    self.onAll = onAll
+  }
+
+  func put(_ reply: ClaimReply, at place: Int) {
+    loop.assertInEventLoop()
+    replies[place] = reply
+    missing -= 1
+    if missing == 0 { onAll(replies.compactMap(\.self)) }
+  }
+}

@@ -128,7 +128,7 @@ class Checker:
     def judged(self, record, wipes, losses=()):
         """Returns the report on one record, whose writes of some times may be lost."""
         report, self.report = self.report, Report()
-        self.check_forgotten(record, losses)
+        self.check_forgotten(record, wipes, losses)
         for life in self.lives(record, [*wipes, *losses]):
             self.check_runs(life)
             self.check_responses(life)
@@ -178,7 +178,7 @@ class Checker:
 
     # 6: what was forgotten
 
-    def check_forgotten(self, record, losses):
+    def check_forgotten(self, record, wipes, losses):
         """A delivery after a forget gets no outcome of a run that was sent before it."""
         for forget in self.forgets[record.name]:
             is_lost = any(fell <= forget["at"] and forget["begun"] <= rose for fell, rose in losses)
@@ -186,8 +186,22 @@ class Checker:
                 continue
             for each in record.outcomes():
                 ran = self.serials.get(each.get("serial"))
-                if ran and each["begun"] > forget["at"] + SLACK and self.sent_at(record, ran) < forget["begun"]:
+                if ran is None or each["begun"] <= forget["at"] + SLACK:
+                    continue
+                sent = self.sent_at(record, ran)
+                if any(self.is_fence_wiped(forget, sent, wipe) for wipe in wipes):
+                    self.report.excused["recorded after a forget whose fence went with the store's content"] += 1
+                elif sent < forget["begun"]:
                     self.check_late_outcome(record, forget, each)
+
+    @staticmethod
+    def is_fence_wiped(forget, sent, wipe):
+        """Whether the store was emptied after a forget, when a run that was sent before it may have been under way.
+
+        An owner that finds no record makes it anew, and what would have prevented this was emptied, too.
+        """
+        fell, rose = wipe
+        return sent < forget["begun"] <= rose and fell - settings.LONGEST_FLIGHT < sent
 
     def check_late_outcome(self, record, forget, outcome):
         cuts = [name for name in self.faults if name.startswith("redis relay")]

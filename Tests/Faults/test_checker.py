@@ -11,6 +11,7 @@ import unittest
 import checker
 from made_up import MadeUp
 from rig import Rig, storm
+from settings import LONGEST_FLIGHT
 from test_batches import BatchContract, BatchResponses, Overlap  # Their tests are found here.
 from test_losses import Losses, Storms  # Their tests are found here.
 
@@ -283,6 +284,26 @@ class Contract(MadeUp):
                 self.send()
                 self.forget(status)
                 self.run_()
+                self.calm()
+                self.assertEqual(self.rules(), rules)
+
+    def wipe(self):
+        self.add("fault", 0.1, name="wipe", of="redis")
+        self.add("fault", 0.1, name="wiped", of="redis")
+
+    def wait(self):
+        self.at += LONGEST_FLIGHT + 1
+
+    def test_a_forget_holds_no_run_back_once_the_store_was_emptied(self):
+        for events, rules in [
+            (["send", "forget", "wipe", "run_", "wait"], set()),
+            (["send", "wipe", "forget", "run_", "wait"], {6}),
+            (["send", "forget", "run_", "wait", "wipe"], {6}),
+        ]:
+            with self.subTest(events):
+                self.setUp()
+                for event in events:
+                    getattr(self, event)()
                 self.calm()
                 self.assertEqual(self.rules(), rules)
 

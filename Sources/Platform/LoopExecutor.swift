@@ -33,7 +33,8 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     } else {
       loop.execute {
         self.ready.append(job)
-        self.drain()
+        // The drain comes behind the jobs that other threads have added by now, so that its time is for all of them.
+        self.schedule()
       }
     }
   }

@@ -289,6 +289,28 @@ struct CrashTests {
     }
   }
 
+  @Test func `no duplicate runs what a node that woke up too late has run`() async throws {
+    let configuration = Configuration(
+      store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let gates = [Gate(), Gate()]
+      let (other, connection, second) = try await overtake(rig, gates)
+      gates[0].open()
+      rig.semel.thaw()
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      // Any of them may be the first to be granted the record.
+      let duplicates = (0..<20).map { _ in Task { try await rig.order("k") } }
+      try await rig.semel.counter("semel_waiting_requests", becomes: 21)
+      gates[1].open()
+      _ = try await second.value
+      let first = try await connection.response()
+      #expect(first.text == "first")
+      for duplicate in duplicates { expectReplayed(try await duplicate.value, of: first) }
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      try await other.kill()
+    }
+  }
+
   @Test func `a lease that lapsed under a frozen node is logged when it wakes up`() async throws {
     try await Rig.run(Configuration(store: .redis, route: ["lease": "1s"])) { rig in
       let gate = Gate()

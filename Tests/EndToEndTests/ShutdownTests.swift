@@ -76,6 +76,35 @@ struct ShutdownTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `what was not sent by the end of the grace is given back`(store: StoreKind) async throws {
+    let configuration = Configuration(
+      store: store, top: ["shutdown_grace": "1s", "workers": "1"],
+      upstream: ["max_connections": "1", "connect_timeout": "60s"], route: ["lease": "60s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders", inTurn: [Reply(gate: gate), Reply()])
+      async let sent = rig.order("sent")
+      try await rig.backend.arrived(1)
+      // It has its claim, and waits for the connection.
+      async let waiting = rig.order("waiting")
+      let list = ["list", "--state", "in_flight", "--json"]
+      while try await rig.key(list).output.split(separator: #""in_flight""#).count < 3 {}
+      let process = rig.semel.process
+      rig.semel.terminate()
+      expectRefused(try await sent, 502, "outcome_unknown", retryable: true)
+      expectRefused(try await waiting, 503, "overloaded", retryable: true)
+      try await process.exit(within: .seconds(10))
+      let lines = (process.output + process.errors).split(separator: "\n")
+      #expect(lines.count { $0.contains("the outcome of a request was lost") } == 1)
+      #expect(lines.count { $0.contains("a record is marked unknown") } == 1)
+      gate.open()
+      try await rig.semel.start()
+      expectExecuted(try await rig.order("waiting"))
+      #expect(rig.backend.runs(of: "waiting") == 1)
+    }
+  }
+
   /// To a client of HTTP/1.0 the connection's end is the response's.
   @Test(arguments: ["/open", "/v1/orders"], [nil, "stream", "shadow"])
   func `a response that has begun is reset at the end of the grace`(path: String, member: String?)

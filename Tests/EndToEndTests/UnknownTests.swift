@@ -119,6 +119,33 @@ struct UnknownTests {
     }
   }
 
+  /// The store stands still from before the late response until it has failed: claims that were sent meanwhile may
+  /// take the record over, as it seemed when they were sent.
+  @Test func `no retry runs while the late response waits for the store`() async throws {
+    let configuration = Configuration(
+      upstream: ["response_timeout": "500ms", "settle": "1s"], storeMembers: ["timeout": "1s"],
+      route: ["on_unknown": "retry", "lease": "10s", "duplicates": "reject"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(201, body: "late", gate: gate) }
+      expectRefused(try await rig.order("k"), 504, "outcome_unknown", retryable: true)
+      let holder = try await rig.lockStore()
+      gate.open()
+      var retries: [Task<ReceivedResponse, any Error>] = []
+      while try await rig.semel.counter("semel_store_errors_total") == 0 {
+        retries.append(Task { try await rig.order("k") })
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      try await holder.kill()
+      for retry in retries {
+        let response = try await retry.value
+        #expect(response.text == "late" || response.problem?.retryable == true, "\(response.text)")
+      }
+      #expect(try await rig.order("k") { $0.status == 201 }.text == "late")
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `a time-out may be the route's own`() async throws {
     let configuration = Configuration(upstream: ["settle": "1s"], route: ["response_timeout": "300ms"])
     try await Rig.run(configuration) { rig in

@@ -1,3 +1,4 @@
+import Dispatch
 import NIOCore
 import NIOPosix
 import Platform
@@ -96,6 +97,30 @@ struct LoopExecutorTests {
     }
     #expect(wasReceived)
     try await client.close()
+    try await group.shutdownGracefully()
+  }
+
+  @Test func `jobs that other threads make ready leave the loop its turns`() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    let log = Log()
+    let count = 100
+    await withTaskGroup(of: Void.self) { tasks in
+      // The loop stands still until all jobs are there.
+      let areReady = DispatchSemaphore(value: 0)
+      context.loop.execute { areReady.wait() }
+      for index in 0..<count {
+        tasks.addTask(executorPreference: context.executor) {
+          if index == 0 { context.loop.inLaterTurn { log.entries.append(-1) } }
+          let end = NIODeadline.now() + .milliseconds(1)
+          while NIODeadline.now() < end {}
+          log.entries.append(index)
+        }
+      }
+      areReady.signal()
+    }
+    let place = try await context.loop.submit { log.entries.firstIndex(of: -1) }.get()
+    #expect(try #require(place) < count / 2)
     try await group.shutdownGracefully()
   }
 

@@ -16,9 +16,10 @@ public struct ClaimLifecycle: ~Copyable {
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
     case probing(attempt: Int)
-    /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict.
+    /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict. If
+    /// `wasFree` is true, a look after the verdict has found no unknown outcome, so that nothing is taken over.
     /// Followed by `owning`, `settling`, `following` or the end.
-    case applying(attempt: Int, ProbeVerdict)
+    case applying(attempt: Int, ProbeVerdict, wasFree: Bool)
     /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
     /// the end.
     case owning(Claim)
@@ -46,7 +47,8 @@ public struct ClaimLifecycle: ~Copyable {
   var rejectedAttempt: Int?
   /// Whether the backend has been queried about an unknown outcome.
   var hasProbed = false
-  /// The end of this delivery's own run if the record had another owner by then. Its request is never sent again.
+  /// The end of this delivery's own run if the record had another owner by then, or of another delivery's, which this
+  /// one inherits. Its request is never sent again.
   var overtakenRun: OvertakenRun?
 
   /// A run whose end could not be stored, because another delivery owned the record.
@@ -107,8 +109,8 @@ extension ClaimLifecycle {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
-      if case .applying(let attempt, let verdict) = state { return granted(claim, after: attempt, verdict) }
-      return own(claim)
+      guard case .applying(let attempt, let verdict, let wasFree) = state else { return own(claim) }
+      return granted(claim, after: attempt, verdict, wasFree: wasFree)
     case .taken(let standing):
       return taken(standing)
     case .mismatch:
@@ -236,6 +238,12 @@ extension ClaimLifecycle {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUp outside of claiming") }
     state = .ended
     return overtakenRun == nil ? problem : unknownOutcome
+  }
+
+  /// Takes the outcome of another delivery's run, which no record has. Where this delivery is granted the record, it
+  /// records that outcome, and its own request does not run.
+  public mutating func inherit(_ outcome: OvertakenOutcome) {
+    if overtakenRun == nil { overtakenRun = .ended(outcome) }
   }
 
   /// Whether the request has run, although another delivery owns its record.

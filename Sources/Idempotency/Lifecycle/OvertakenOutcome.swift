@@ -1,11 +1,24 @@
-/// The outcome of a run whose record another owner had by the time it ended.
+/// The outcome of a run whose record another owner had by the time it ended, or that the store has not taken yet.
 public struct OvertakenOutcome: Sendable {
   public private(set) var completion: Completion
   private let run: OvertakenClaim
+  private let fingerprint: Fingerprint
+  private let attempt: Int
 
   public init(_ completion: Completion, of claim: Claim) {
     self.completion = completion
     run = OvertakenClaim(claim)
+    fingerprint = claim.fingerprint
+    attempt = claim.attempt
+  }
+
+  /// Whether a claim that was granted to another delivery is to have this outcome, so that its request must not run.
+  ///
+  /// An operator's release counts more than a late response: it keeps the number of the attempt, and the next claim
+  /// takes nothing over.
+  public func ends(_ claim: Claim) -> Bool {
+    let mayFollowRelease = claim.attempt == attempt + 1 && !claim.followsUnknown
+    return isOf(claim) && claim.fingerprint == fingerprint && !mayFollowRelease
   }
 
   /// Whether a claim is of the same record. If that was forgotten meanwhile, the outcome is no longer wanted.

@@ -57,6 +57,7 @@ public final class SendPermit: @unchecked Sendable {
       return false
     }
     isSent = true
+    for part in parts { part.isSent = true }
     return true
   }
 }

@@ -155,6 +155,7 @@ extension BatchRun {
 
   private func action(after reply: ClaimReply, about index: Int) -> ClaimLifecycle.ClaimedAction {
     let call = batch.calls[index]
+    worker.passOn(reply, to: call)
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
     case .failure(let error): return call.lifecycle.claimFailed(error)

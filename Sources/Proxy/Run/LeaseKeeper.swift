@@ -48,6 +48,9 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private let metrics: LoopMetrics
   /// The owner's last command, until the store has replied to it: a shutdown sends it in place of `markUnknown`.
   var lastCommand: LastCommand?
+  /// The outcome of the run while the store does not have it, although another delivery may take the record over;
+  /// `nil` if there is none.
+  var unstored: UnstoredOutcomes.Holding?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
   /// Whether the loss of the attempt's outcome was logged.
@@ -96,6 +99,23 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// The bytes that a waiting command holds besides its outcome: the request's head, and some objects.
   var heldBytes: Int { delivery.request.head.bytes.readableBytes + 1024 }
+
+  /// Whether another delivery may have the record by now, as far as this process can know.
+  var mayBeOvertaken: Bool {
+    if case .stopped = renewal { return true }
+    return BootInstant.now - grantedAt >= claim.lease
+  }
+
+  /// Gives the record back, if its request has not been sent: no byte of it leaves from now on. False if it has, or if
+  /// the record has ended.
+  func giveUpUnsent() -> Bool {
+    guard lastCommand == nil, !permit.isSent else { return false }
+    permit.revoke()
+    // A copy of a renewal would make a deleted record anew.
+    let isNew = claim.onlyRejectedSoFar && !hasRequestedRenewal
+    lastCommand = .release(isNew ? .deleted : .remembered)
+    return true
+  }
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {

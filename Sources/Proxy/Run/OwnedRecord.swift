@@ -21,6 +21,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     let command = LastCommand.complete(completion)
     // A process that ends now repeats it: the outcome is not lost.
     lease.lastCommand = command
+    if lease.mayBeOvertaken { lease.unstored = hold(OvertakenOutcome(completion, of: lease.claim)) }
     do throws(StoreError) {
       let reply = try await worker.store.complete(lease.claim, with: completion)
       lease.note(command.end, reply.outcome)
@@ -30,7 +31,10 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       }
       worker.countSuperseded(reply.outcome)
       worker.noteContradiction(reply.outcome, by: completion, of: lease)
-      return call.lifecycle.stored(reply.outcome, of: completion)
+      let action = call.lifecycle.stored(reply.outcome, of: completion)
+      call.overtaken = call.lifecycle.overtakenOutcome.map(hold)
+      lease.unstored = nil
+      return action
     } catch {
       let action = call.lifecycle.storingFailed()
       let isKept = keepStoring(completion, after: error)
@@ -41,6 +45,10 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       }
       return action
     }
+  }
+
+  private func hold(_ outcome: OvertakenOutcome) -> UnstoredOutcomes.Holding {
+    worker.environment.unstored.hold(outcome, of: call.id)
   }
 
   /// Counts an intent that a final response has ended because no further attempt is allowed.
@@ -80,6 +88,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
   /// Lets the lease lapse because there is no memory for the end of the run.
   private func endWithoutMemory() {
+    lease.unstored = nil
     noteLoss(.noMemory)
     worker.endLease(lease)
   }

@@ -178,6 +178,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func end(_ call: KeyedCall, _ request: ClaimRequest) {
     call.retried?.end()
     keepOvertakenOutcome(of: call, request)
+    call.overtaken = nil
   }
 
   /// Carries out an action, and claims again as often as the actions demand.
@@ -370,6 +371,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func decide(
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
   ) -> ClaimLifecycle.ClaimedAction {
+    worker.passOn(reply, to: call)
     if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       let request = request()
       return environment.known.change(request.id) {

@@ -33,6 +33,8 @@ struct PendingOutcome {
 
   var outcome: OvertakenOutcome
   var record: Record
+  /// The outcome as deliveries that are granted the record find it; `nil` until it is kept.
+  var holding: UnstoredOutcomes.Holding?
   /// The number and the name of the run's route.
   let route: (number: Int, name: String)
 
@@ -47,6 +49,14 @@ struct PendingOutcome {
 }
 
 extension Worker {
+  /// Passes the outcome of another run of this process on to a delivery that was granted its record.
+  @inline(__always)
+  func passOn(_ reply: ClaimReply, to call: KeyedCall) {
+    guard case .success(.granted(let claim)) = reply, let outcome = environment.unstored.outcome(for: claim)
+    else { return }
+    call.lifecycle.inherit(outcome)
+  }
+
   /// The time for which an overtaken outcome is kept: much longer than another owner's run.
   private static var overtakenSpan: Milliseconds { .seconds(600) }
 
@@ -61,6 +71,7 @@ extension Worker {
       pending.outcome = pending.outcome.withoutResponse
       guard takeMemory(pending.size) else { return noteDropped(pending, "there is no memory for it") }
     }
+    pending.holding = environment.unstored.hold(pending.outcome, of: pending.record.id)
     pendingOutcomeCount += 1
     let number = pendingOutcomeCount
     pendingOutcomes[number] = pending

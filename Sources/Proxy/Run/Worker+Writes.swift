@@ -104,10 +104,15 @@ extension Worker {
   /// If another delivery has the record by then, an outcome is kept.
   func repeatInBackground(_ command: LastCommand, of lease: LeaseKeeper<Store>) {
     lease.lastCommand = command
+    if case .complete(let completion) = command {
+      lease.unstored = environment.unstored.hold(
+        OvertakenOutcome(completion, of: lease.claim), of: lease.claim.id)
+    }
     environment.takeOvers.enter(lease.claim.id)
     context.task { [self] in
       defer {
         environment.takeOvers.leave(lease.claim.id)
+        lease.unstored = nil
         giveMemory(lease.commandBytes)
         lease.commandBytes = 0
       }

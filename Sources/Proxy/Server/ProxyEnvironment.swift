@@ -28,6 +28,7 @@ public final class ProxyEnvironment: Sendable {
   let sightings = KeySightings()
   let known: KnownRecords
   let takeOvers: TakeOverGuard
+  let unstored = UnstoredOutcomes()
   let mismatches: MismatchNotes
   let losses: LossLog
   let captures = CaptureShare()

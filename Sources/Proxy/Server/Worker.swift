@@ -108,16 +108,18 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   }
 
   /// Ends the requests that the process cannot finish: refuses each owner's client with `outcome_unknown`, logs each
-  /// request that is cut, and marks the record of each held claim unknown. A response that has begun is cut by a reset:
+  /// request that is cut, and marks the record of each held claim unknown. What was never sent is refused with
+  /// `overloaded`, and its claim given back. A response that has begun is cut by a reset:
   /// its client must not take it for a whole one when the process closes the connection.
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
     for lease in leases where lease.lastCommand == nil && lease.isEnforced {
-      noteLoss(of: lease, .shutdown)
+      let isUnsent = lease.giveUpUnsent()
+      if !isUnsent { noteLoss(of: lease, .shutdown) }
       guard lease.delivery.responseState == .none else { continue }
       RequestRunner(worker: self, delivery: lease.delivery).refuse(
-        .responseLost(.broken, retryAfter: Problem.defaultPause))
+        isUnsent ? .overloaded(.draining) : .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
     cut(leases.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
     await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))

@@ -175,6 +175,23 @@ struct LifecycleReconcileTests {
     #expect(problem.code == .outcomeUnknown)
   }
 
+  @Test(arguments: [(ProbeVerdict.absent, true), (.applied(outcome), false)])
+  func `a record that later attempts have released runs, unless the backend has executed an earlier one`(
+    verdict: ProbeVerdict, mayRun: Bool
+  ) {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    guard case .claim(.never) = Self.probed(&lifecycle, verdict, .released(attempt: 4)) else {
+      Issue.record("a free record was to be taken over")
+      return
+    }
+    switch lifecycle.claimed(.granted(Self.claim(attempt: 5))) {
+    case .forward: #expect(mayRun)
+    case .markGrantUnknown: #expect(!mayRun)
+    default: Issue.record("the claim was neither used nor marked")
+    }
+  }
+
   @Test(arguments: [(ProbeVerdict.absent, 4, false), (.absent, 1, true), (.applied(outcome), 1, true)])
   func `a record that is free meanwhile runs`(_ verdict: ProbeVerdict, attempt: Int, isNew: Bool) {
     var lifecycle = Self.applying(verdict)

@@ -35,6 +35,16 @@ struct SendPermitTests {
     #expect(permit.take(now: Self.at(milliseconds: 16_999)))
   }
 
+  @Test func `one send for several claims is a send of each`() {
+    let parts = [10_000, 20_000].map {
+      SendPermit(requestedAt: Self.at(milliseconds: 0), lease: Milliseconds($0))
+    }
+    #expect(!SendPermit(all: parts).take(now: Self.at(milliseconds: 9000)))
+    #expect(parts.allSatisfy { !$0.isSent })
+    #expect(SendPermit(all: parts).take(now: Self.at(milliseconds: 8999)))
+    #expect(parts.allSatisfy { $0.isSent && !$0.take(now: Self.at(milliseconds: 1)) })
+  }
+
   @Test(arguments: [(100, 50), (500, 100), (30_000, 3000)] as [(Int64, Int64)])
   func `leaves a margin of a tenth, a tenth of a second at least, half the lease at most`(
     lease: Int64, margin: Int64

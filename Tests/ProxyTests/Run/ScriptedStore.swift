@@ -109,11 +109,12 @@ extension ClaimRequest {
   /// The claim by which a store grants it, for the first time.
   var granted: Claim { granted(over: nil) }
 
-  /// The same over the fence of a forgotten record.
-  func granted(over fence: Fence?) -> Claim {
+  /// The same over the fence of a forgotten record, or for a later attempt.
+  func granted(over fence: Fence?, attempt: Int = 1, followsUnknown: Bool = false) -> Claim {
     Claim(
-      id: id, owner: owner, fingerprint: fingerprint, attempt: 1, firstSeen: StoreInstant(milliseconds: 1000),
-      followsUnknown: false, onlyRejectedSoFar: true, lease: lease, unknownRetention: unknownRetention,
-      remember: remember, fence: fence, requestedAt: .now)
+      id: id, owner: owner, fingerprint: fingerprint, attempt: attempt,
+      firstSeen: StoreInstant(milliseconds: 1000), followsUnknown: followsUnknown,
+      onlyRejectedSoFar: attempt == 1, lease: lease, unknownRetention: unknownRetention, remember: remember,
+      fence: fence, requestedAt: .now)
   }
 }

@@ -106,7 +106,10 @@ struct LeaseKeeperTests {
     worker.endLease(lease)
   }
 
-  @Test func `a process that ends sends nothing of a record that it marks unknown`() throws {
+  @Test(arguments: [false, true])
+  func `a process that ends marks what it has sent, and gives back and never sends the rest`(isSent: Bool)
+    throws
+  {
     let harness = Self.harness()
     let worker = harness.worker
     let route = Route(
@@ -114,9 +117,11 @@ struct LeaseKeeperTests {
         name: "orders", match: RouteMatch(),
         upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none"))), index: 0)
     let lease = worker.keepLease(of: Self.request.granted, for: try harness.delivery(of: ""), by: route)
+    #expect(!isSent || lease.permit.take(now: .now))
     worker.context.task { await worker.abandon() }
     harness.run()
-    #expect(harness.store.markCount == 1)
+    #expect(harness.store.markCount == (isSent ? 1 : 0))
+    #expect(harness.store.releases == (isSent ? [] : [.deleted]))
     #expect(!lease.permit.take(now: .now))
   }
 }

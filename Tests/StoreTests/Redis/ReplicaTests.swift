@@ -9,6 +9,8 @@ import Testing
 /// Claims and completions that count once a replica has them, on a real master and its replica.
 @Suite(.timeLimit(.minutes(2)))
 struct ReplicaTests {
+  /// The installed Redis, and the other servers of the environment.
+  private static let servers = [OtherRedis?.none] + OtherRedis.available.map { $0 }
   /// The time of a call that is refused because the replica is missing, which a grant on a busy machine does not reach.
   private static let shortTime: Milliseconds = .seconds(4)
 
@@ -112,8 +114,9 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test func `a completed record is replayed once it is at the replica`() async throws {
-    let pair = try await ReplicaPair()
+  @Test(arguments: servers)
+  func `a completed record is replayed once it is at the replica`(_ kind: OtherRedis?) async throws {
+    let pair = try await ReplicaPair(kind)
     try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
       let old = try await node.store.completed()
       let since = try #require(try await node.store.find(old.id).completedRecord?.recordedAt)
@@ -135,9 +138,11 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test(arguments: [false, true])
-  func `no script reports an outcome that is not at the replica`(isLoaded: Bool) async throws {
-    let pair = try await ReplicaPair()
+  @Test(arguments: [false, true], servers)
+  func `no script reports an outcome that is not at the replica`(isLoaded: Bool, _ kind: OtherRedis?)
+    async throws
+  {
+    let pair = try await ReplicaPair(kind)
     try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
       let (stale, own) = (try await node.store.lapsed(), try await node.store.granted(Samples.request()))
       let sibling = RedisNode(pair.carefree(node))
@@ -158,6 +163,33 @@ struct ReplicaTests {
       }
       #expect(try await node.store.release(stale, .remembered).lost == .completed)
       #expect(try await node.store.markUnknown(stale).lost == .completed)
+      sibling.close()
+    }
+    await pair.close()
+  }
+
+  /// The reply to an earlier copy was lost: this one finds the change made.
+  @Test(arguments: servers)
+  func `what was changed by an earlier copy counts once it is at the replica`(_ kind: OtherRedis?)
+    async throws
+  {
+    let pair = try await ReplicaPair(kind)
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+      let sibling = RedisNode(pair.carefree(node))
+      let claim = try await node.store.granted(Samples.request())
+      pair.relay.set(.vanish)
+      #expect(try await sibling.store.complete(claim, with: Samples.completion()).outcome == .done)
+      // It writes nothing of its own on this connection.
+      let reason = "fewer than 1 replica of Redis have the newest changes (store.replicas)"
+      let error = await Self.failure {
+        _ = try await node.store.complete(claim, with: Samples.completion())
+      }
+      #expect(error == .fateUnknown(reason))
+      pair.restore()
+      try await until("it counts") {
+        (try? await node.store.complete(claim, with: Samples.completion()))?.outcome == .done
+      }
+      #expect(try pair.replica.text(of: claim, node).contains("completed"))
       sibling.close()
     }
     await pair.close()
@@ -255,7 +287,7 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test(arguments: [OtherRedis?.none] + OtherRedis.available.map { $0 })
+  @Test(arguments: servers)
   func `the disk is waited for at a server that can, and another one is named`(_ kind: OtherRedis?)
     async throws
   {
@@ -285,12 +317,16 @@ struct ReplicaPair {
   let replica: RedisServer
   let relay: RedisRelay
 
-  /// - Parameter replicaClock: The clock of the replica, if that is not the system's.
-  init(replicaClock: SteppedClock? = nil) async throws {
-    master = try await RedisServer(arguments: ["--repl-diskless-sync-delay", "0"])
+  /// - Parameters:
+  ///   - kind: The servers' kind; `nil` for the installed Redis.
+  ///   - replicaClock: The clock of the replica, if that is not the system's.
+  init(_ kind: OtherRedis? = nil, replicaClock: SteppedClock? = nil) async throws {
+    master = try await RedisServer(
+      program: kind?.program, arguments: ["--repl-diskless-sync-delay", "0"])
     relay = try await RedisRelay(to: master.port)
     // The second option is for its own replicas.
     replica = try await RedisServer(
+      program: kind?.program,
       arguments: ["--replicaof", "127.0.0.1", "\(relay.port)", "--repl-diskless-sync-delay", "0"],
       clock: replicaClock)
     try await until("the replica follows") { [self] in try isFollowed }

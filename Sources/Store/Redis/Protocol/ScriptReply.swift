@@ -114,6 +114,12 @@ extension ScriptReply {
     }
   }
 
+  /// Whether the script has only read the record that it reports.
+  var hasOnlyRead: Bool {
+    guard case .result(let result) = ending else { return false }
+    return result.word == .standing || result.word == .view
+  }
+
   /// Whether the script has made its change now, not earlier.
   var isFirst: Bool {
     switch ending {

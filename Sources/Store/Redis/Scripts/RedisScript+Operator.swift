@@ -39,7 +39,10 @@ extension RedisScript {
     local place = not flags and 'r' or string.find(flags, 'k', 1, true) and 'r'
       or string.find(flags, 'b', 1, true) and 'r:' .. owner or '-'
     if fenced then
-      if owner == ARGV[1] then return {now, 'erased', string.match(r, '%S+$')} end
+      if owner == ARGV[1] then
+        \(rewriteLife)
+        return {now, 'erased', string.match(r, '%S+$')}
+      end
       fence = math.max(fence, since + span - now)
     elseif flags then
       fence = math.max(fence, (string.match(flags, 'f(%d+)') or 0) - now)
@@ -66,7 +69,10 @@ extension RedisScript {
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
-    if state and owner == ARGV[1] then return now end
+    if state and owner == ARGV[1] then
+      \(rewriteLife)
+      return now
+    end
     if now >= tonumber(ARGV[10]) then return {now, 'late'} end
     if state then
       local age = now - since - span
@@ -96,6 +102,15 @@ extension RedisScript {
         return place and {now, 'erased', place} or now
       end
     end
+    """
+
+  /// No arguments. Returns the time if it has written, which it does to a record that has ended.
+  static let touchSource = """
+    if r then
+      \(rewriteLife)
+      if left > 0 then return now end
+    end
+    return {now, 'none'}
     """
 
   /// The arguments: 1 the cursor of Redis' own walk over its keys, 2 a pattern that the keys of records match, 3 the

@@ -41,7 +41,10 @@ extension RedisScript {
     local own = not r or string.find(r, ARGV[1], 1, true) == 1
     if own then
       local state = r and string.byte(r, 36) or 105
-      if state == 99 then return {now, 'again'} end
+      if state == 99 then
+        \(rewriteLife)
+        return {now, 'again'}
+      end
       if state == 105 or state == 117 then
         redis.call('SET', KEYS[1], ARGV[1] .. 'completed ' .. ARGV[2] .. ' ' .. math.max(now - ARGV[5], 0)
           .. ' ' .. text .. ' ' .. ARGV[3], 'PX', ARGV[4])

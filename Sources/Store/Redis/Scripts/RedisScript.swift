@@ -25,6 +25,10 @@
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches
 /// one key, no owner overwrites another's response, and Lua copies no large text.
 ///
+/// A script that finds its own change made by an earlier copy writes the time to live again, as it is: Redis (from 7.2
+/// on) and Valkey take a wait for replicas as one for the last write of its connection, and this copy may be the first
+/// on this one. `touch` does the same after a script that has only read a completed record (`ReplicaWaits`).
+///
 /// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error
 /// leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less
 /// than can be measured if nobody subscribes, so the scripts need not know whether somebody does.
@@ -35,7 +39,7 @@
 /// a `renew` or `complete` that made a missing record anew; `again` of a repeated `complete` or `forget`; `view`,
 /// `erased`, `fact`, `walked` and `hits`. The others say why nothing was done.
 enum RedisScript: Int, CaseIterable {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, clock
+  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, clock, touch
 
   /// The script's source in Lua 5.1.
   var source: String {
@@ -52,6 +56,7 @@ enum RedisScript: Int, CaseIterable {
     case .search: Self.time + Self.searchSource
     case .fact: Self.time + Self.factSource
     case .clock: Self.time + "return now"
+    case .touch: Self.look + Self.touchSource
     }
   }
 
@@ -62,7 +67,7 @@ enum RedisScript: Int, CaseIterable {
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true
-    case .release, .markUnknown, .find, .list, .search, .fact, .clock: false
+    case .release, .markUnknown, .find, .list, .search, .fact, .clock, .touch: false
     }
   }
 
@@ -81,8 +86,17 @@ enum RedisScript: Int, CaseIterable {
     case .search: (0, 7)
     case .fact: (1, 3)
     case .clock: (0, 0)
+    case .touch: (1, 0)
     }
   }
+
+  /// Writes the time to live of a record that has ended, as it is. The record is the text `r`.
+  static let rewriteLife = """
+    local since, span, remember, flags = string.match(r, '^1 %x+ %a+ %d+ %d+ (%d+) (%d+) %d+ (%d+) (%S+)')
+    local left = since
+      and math.max(since + math.max(span, remember), string.match(flags, 'f(%d+)') or 0) - now or 0
+    if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
+    """
 
   private static let time = """
     local t = redis.call('TIME')

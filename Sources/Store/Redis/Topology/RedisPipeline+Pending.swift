@@ -32,6 +32,8 @@ extension RedisPipeline {
     let kind: Kind
     /// Whether the command may change what counts only once replicas have it.
     var awaitsReplicas = false
+    /// The record of a script; `nil` if it has none, or if no replicas are demanded.
+    var id: RecordID?
 
     /// The time until which Redis must have replied, or the connection is given up.
     func overdueAt(_ timeout: Milliseconds) -> BootInstant {

@@ -29,8 +29,8 @@ extension RedisPipeline {
       }
     }
     appended(
-      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .plainClaim(claim)), awaitsReplicas: true
-    )
+      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .plainClaim(claim)), of: request.id,
+      awaitsReplicas: true)
     return true
   }
 

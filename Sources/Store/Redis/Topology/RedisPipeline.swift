@@ -218,16 +218,18 @@ extension RedisPipeline {
     }
     appended(
       Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script(isTimed: present == nil)),
+      of: id,
       awaitsReplicas: script.awaitsReplicas)
   }
 
   /// Takes a command on a record that was appended to the connection's next write.
-  func appended(_ command: Pending, awaitsReplicas: Bool) {
+  func appended(_ command: Pending, of id: RecordID?, awaitsReplicas: Bool) {
     var command = command
     link.counters.countRoundTrip()
-    if let waits, awaitsReplicas {
-      command.awaitsReplicas = true
-      waits.wrote()
+    if let waits {
+      command.id = id
+      command.awaitsReplicas = awaitsReplicas
+      if awaitsReplicas { waits.wrote() }
     }
     pending.append(command)
     unwritten += 1
@@ -237,8 +239,9 @@ extension RedisPipeline {
   /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
   func linkWillWrite() {
     let now = BootInstant.now
-    guard let waits, let words = waits.command(at: now) else { return }
-    link.append { $0.writeCommand(words) }
+    guard let waits, let commands = waits.commands(at: now) else { return }
+    if let id = commands.touch { append(touchOf: id, for: waits, at: now) }
+    link.append { $0.writeCommand(commands.wait) }
     link.counters.countRoundTrip()
     // The waiting command has no deadline and ends with the connection: the scripts that it covers have deadlines of
     // their own.
@@ -246,6 +249,14 @@ extension RedisPipeline {
     pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, kind: .other))
     unwritten += 1
     arm(at: now + waits.maxWait)
+  }
+
+  /// Writes something of a completed record that was only read, so that the next wait covers it.
+  private func append(touchOf id: RecordID, for waits: ReplicaWaits, at now: BootInstant) {
+    let waiter = Waiter.call { reply, _ in
+      if case .done = reply.ending { waits.touched(true) } else { waits.touched(false) }
+    }
+    append(.touch, id, 0, now + settings.timeout, waiter, isWhole: true) { _, _ in }
   }
 
   private func beat() {
@@ -343,7 +354,9 @@ extension RedisPipeline {
       if command.awaitsReplicas { waits.dropped() }
       return true
     }
-    return waits.hold(reply, isAwaited: command.awaitsReplicas, until: command.deadline) {
+    return waits.hold(
+      reply, of: command.id, isAwaited: command.awaitsReplicas, until: command.deadline
+    ) {
       [timeout = settings.timeout] in command.finish(with: $0, timeout: timeout)
     }
   }

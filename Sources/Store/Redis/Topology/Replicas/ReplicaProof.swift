@@ -4,7 +4,9 @@ import Idempotency
 /// need one, and when claims are refused without a try. Pure.
 ///
 /// `WAIT` covers every change that its connection has made before it, so that one serves all scripts of a batch. One at
-/// a time is under way. Scripts that are written meanwhile are executed after it, and the next one covers them.
+/// a time is under way. Scripts that are written meanwhile are executed after it, and the next one covers them. What a
+/// script has only read is covered once its connection has written something after it: Redis from 7.2 on and Valkey
+/// wait for the last write of the connection.
 struct ReplicaProof {
   /// The step after a reply to the waiting command.
   enum Next: Equatable {
@@ -54,7 +56,7 @@ struct ReplicaProof {
   ///
   /// - Parameters:
   ///   - isMet: Whether enough replicas have everything that was changed before.
-  ///   - last: The store's time in the last reply before it; `nil` if there was none, or it has an estimate.
+  ///   - last: The store's time in the last covered reply before it; `nil` if there was none, or it has an estimate.
   mutating func waited(isMet: Bool, last: StoreInstant?) {
     guard let since = waitingSince else { preconditionFailure("ReplicaProof: a reply without a wait") }
     waitingSince = nil

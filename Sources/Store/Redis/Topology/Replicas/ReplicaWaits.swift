@@ -9,8 +9,19 @@ import Platform
 final class ReplicaWaits {
   private struct Held {
     var reply: ScriptReply
+    let id: RecordID?
     let deadline: BootInstant
+    /// Whether the connection has written since the script was executed, or by it.
+    var isCovered: Bool
     let pass: (ScriptReply) -> Void
+  }
+
+  /// The commands that end a write of the connection.
+  struct Commands {
+    /// A record of which something must be written first; `nil` if the connection has written since its last reading.
+    let touch: RecordID?
+    /// The waiting command.
+    let wait: [String]
   }
 
   /// The part of a call's time-out for which one command waits. A connection executes nothing else meanwhile, so that
@@ -25,6 +36,8 @@ final class ReplicaWaits {
   private var held: [Held] = []
   private var waitedAt = BootInstant(nanoseconds: 0)
   private var timer: LoopTimers.Token?
+  /// Whether the last write for what was only read has failed.
+  private var hasTouchFailed = false
   /// The reason for which no claim would be granted now; `nil` if claims may be granted.
   private(set) var shortage: String?
   /// Called when `shortage` has changed.
@@ -48,25 +61,39 @@ final class ReplicaWaits {
   /// Takes a script without a reply that could be held.
   func dropped() { proof.settled() }
 
-  /// The waiting command that ends the connection's next write; `nil` if there is none. It counts as written.
-  func command(at now: BootInstant) -> [String]? {
+  /// The commands that end the connection's next write; `nil` if there are none. They count as written.
+  func commands(at now: BootInstant) -> Commands? {
     guard proof.begins(at: now) else { return nil }
     waitedAt = now
-    return demand.words(for: timeout / Self.slices)
+    return Commands(
+      touch: held.first { !$0.isCovered && $0.id != nil }?.id, wait: demand.words(for: timeout / Self.slices))
+  }
+
+  /// Takes the reply to `touch`: whether something was written.
+  func touched(_ isWritten: Bool) {
+    hasTouchFailed = !isWritten
+    if isWritten { coverAll() }
+  }
+
+  private func coverAll() {
+    for index in held.indices { held[index].isCovered = true }
   }
 
   /// Holds a script's reply, if it counts only with enough replicas. False if it counts as it is.
   ///
-  /// - Parameter isAwaited: Whether the script was taken by `wrote`.
+  /// - Parameters:
+  ///   - id: The script's record.
+  ///   - isAwaited: Whether the script was taken by `wrote`.
   func hold(
-    _ reply: ScriptReply, isAwaited: Bool, until deadline: BootInstant,
+    _ reply: ScriptReply, of id: RecordID?, isAwaited: Bool, until deadline: BootInstant,
     _ pass: @escaping (ScriptReply) -> Void
   ) -> Bool {
     guard proof.isNeeded(by: reply, isAwaited: isAwaited) else {
       if isAwaited { proof.settled() }
       return false
     }
-    held.append(Held(reply: reply, deadline: deadline, pass: pass))
+    held.append(Held(reply: reply, id: id, deadline: deadline, isCovered: false, pass: pass))
+    if !reply.hasOnlyRead { coverAll() }
     if !isAwaited {
       proof.wrote()
       needsWrite()
@@ -84,13 +111,14 @@ final class ReplicaWaits {
         if case .error(let text) = reply { text } else { "ERR an unexpected reply to \(demand.command)" }
       return .failure(RedisProtocolError(text: text))
     }
-    proof.waited(isMet: isMet, last: held.last { !$0.reply.isEstimated }?.reply.now)
-    let ready = isMet ? held : held.filter { $0.deadline <= now }
-    held = isMet ? [] : held.filter { $0.deadline > now }
+    proof.waited(isMet: isMet, last: held.last { $0.isCovered && !$0.reply.isEstimated }?.reply.now)
+    let isReady = { (entry: Held) in isMet && entry.isCovered || entry.deadline <= now }
+    let ready = held.filter(isReady)
+    held.removeAll(where: isReady)
     proof.settled(ready.count)
     publish(at: now)
     for var entry in ready {
-      if !isMet { entry.reply.shortage = demand.shortage }
+      if !isMet || !entry.isCovered { entry.reply.shortage = demand.shortage }
       entry.pass(entry.reply)
     }
     scheduleNext()
@@ -100,8 +128,8 @@ final class ReplicaWaits {
   private func scheduleNext() {
     switch proof.next {
     case .rest: break
-    case .wait: needsWrite()
-    case .waitLater:
+    case .wait where !hasTouchFailed: needsWrite()
+    case .wait, .waitLater:
       guard timer == nil else { return }
       timer = context.timers.start(milliseconds: ReplicaProof.pause.count) { [self] in
         timer = nil
@@ -121,6 +149,7 @@ final class ReplicaWaits {
   func lost(_ reason: String) {
     let orphans = held
     held = []
+    hasTouchFailed = false
     proof.lost()
     if let timer { context.timers.stop(timer) }
     timer = nil

@@ -20,6 +20,8 @@ public final class SocketWriter: @unchecked Sendable {
   private var waiting = 0
   /// Called when a pending write has completed or failed.
   public var didLeave: (() -> Void)?
+  /// Called with the error of the socket by which a pending write has failed, before the connection becomes inactive.
+  public var didFail: ((any Error) -> Void)?
   /// Called when not all bytes of a batch could leave.
   public var didStall: (() -> Void)?
   /// Whether this writer is passing bytes to NIO.
@@ -94,8 +96,9 @@ public final class SocketWriter: @unchecked Sendable {
     }
     let written = context.eventLoop.makePromise(of: Void.self)
     waiting += 1
-    written.futureResult.whenComplete { [self] _ in
+    written.futureResult.whenComplete { [self] result in
       waiting -= 1
+      if case .failure(let error as IOError) = result { didFail?(error) }
       didLeave?()
     }
     let wasPassingOn = isPassingOn

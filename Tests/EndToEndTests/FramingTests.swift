@@ -3,6 +3,23 @@ import Testing
 
 /// Responses that have no content, and clients of HTTP/1.0.
 struct FramingTests {
+  /// As many parts as one turn of the loop decodes, and some fewer and more, the last of which ends a body.
+  @Test func `a request is complete wherever the work of one turn ends`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "required"])) { rig in
+      let keyless = HTTPClient.request("GET", "/v1/orders")
+      for chunks in 0..<40 {
+        let padding =
+          "POST /v1/orders HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+          + String(repeating: "1;a\r\nx\r\n", count: chunks) + "0\r\n\r\n"
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send(
+          String(repeating: keyless, count: 58) + padding + Rig.orderText("k\(chunks)"))
+        for _ in 0..<59 { #expect(try await client.response(to: "GET").status == 400) }
+        expectExecuted(try await client.response())
+      }
+    }
+  }
+
   /// A method, a response to it, and which length its head says.
   static let bare: [(String, Reply)] = [
     ("HEAD", Reply(200, [("Content-Length", "42"), ("X-Kept", "1")], framing: .bare)),

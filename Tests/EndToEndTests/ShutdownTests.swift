@@ -89,7 +89,11 @@ struct ShutdownTests {
       // It has its claim, and waits for the connection.
       async let waiting = rig.order("waiting")
       let list = ["list", "--state", "in_flight", "--json"]
-      while try await rig.key(list).output.split(separator: #""in_flight""#).count < 3 {}
+      let deadline = ContinuousClock.now + .seconds(20)
+      while try await rig.key(list).output.split(separator: #""in_flight""#).count < 3 {
+        guard ContinuousClock.now < deadline else { throw TestFailure("the second claim was not made") }
+        try await Task.sleep(for: .milliseconds(20))
+      }
       let process = rig.semel.process
       rig.semel.terminate()
       expectRefused(try await sent, 502, "outcome_unknown", retryable: true)

@@ -32,6 +32,26 @@ struct TrustedProxiesTests {
     }
   }
 
+  /// Its address cannot be read any more, and it would pass for one of a Unix socket.
+  @Test func `a client that was reset before it was accepted is nobody`() async throws {
+    let configuration = Configuration(top: ["trusted_proxies": "[unix]", "workers": "1"])
+    try await Rig.run(configuration) { rig in
+      rig.semel.freeze()
+      for path in ["/v1/orders", "/open"] {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send(
+          Rig.orderText("gone", path: path).replacing(
+            "\r\n", with: "\r\nX-Forwarded-For: 203.0.113.9\r\n", maxReplacements: 1))
+        try await client.reset()
+      }
+      rig.semel.thaw()
+      // It is accepted behind them.
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map { $0["X-Forwarded-For"] } == ["127.0.0.1"])
+      #expect(try await rig.semel.counter("semel_connections_refused_total") == 2)
+    }
+  }
+
   @Test func `forwarding fields that a trusted proxy omits or repeats are replaced`() async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.1]"])) { rig in
       expectExecuted(try await rig.order("a", [("X-Forwarded-Host", "shop.example")]))

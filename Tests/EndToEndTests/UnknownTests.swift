@@ -119,17 +119,20 @@ struct UnknownTests {
     }
   }
 
-  /// The store stands still from before the late response until it has failed: claims that were sent meanwhile may
-  /// take the record over, as it seemed when they were sent.
+  /// The store stands still from before the late response until it has failed, which is after `settle`: claims that
+  /// were sent meanwhile may take the record over, as it seemed when they were sent.
   @Test func `no retry runs while the late response waits for the store`() async throws {
     let configuration = Configuration(
-      upstream: ["response_timeout": "500ms", "settle": "1s"], storeMembers: ["timeout": "1s"],
+      upstream: ["response_timeout": "500ms", "settle": "5s"], storeMembers: ["timeout": "2s"],
       route: ["on_unknown": "retry", "lease": "10s", "duplicates": "reject"])
     try await Rig.run(configuration) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(201, body: "late", gate: gate) }
       expectRefused(try await rig.order("k"), 504, "outcome_unknown", retryable: true)
+      let loss = ContinuousClock.now
       let holder = try await rig.lockStore()
+      // Late enough that the write fails only after `settle`.
+      try await Task.sleep(until: loss + .milliseconds(3200))
       gate.open()
       var retries: [Task<ReceivedResponse, any Error>] = []
       while try await rig.semel.counter("semel_store_errors_total") == 0 {

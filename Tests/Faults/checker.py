@@ -189,19 +189,21 @@ class Checker:
                 if ran is None or each["begun"] <= forget["at"] + SLACK:
                     continue
                 sent = self.sent_at(record, ran)
-                if any(self.is_fence_wiped(forget, sent, wipe) for wipe in wipes):
+                if any(self.is_fence_wiped(forget, sent, each, wipe) for wipe in wipes):
                     self.report.excused["recorded after a forget whose fence went with the store's content"] += 1
                 elif sent < forget["begun"]:
                     self.check_late_outcome(record, forget, each)
 
     @staticmethod
-    def is_fence_wiped(forget, sent, wipe):
-        """Whether the store was emptied after a forget, when a run that was sent before it may have been under way.
+    def is_fence_wiped(forget, sent, outcome, wipe):
+        """Whether the store was emptied after a forget and before this outcome, when a run that was sent before the
+        forget may have been under way.
 
         An owner that finds no record makes it anew, and what would have prevented this was emptied, too.
         """
         fell, rose = wipe
-        return sent < forget["begun"] <= rose and fell - settings.LONGEST_FLIGHT < sent
+        is_between = forget["begun"] <= rose and fell <= outcome["at"]
+        return sent < forget["begun"] and is_between and fell - settings.LONGEST_FLIGHT < sent
 
     def check_late_outcome(self, record, forget, outcome):
         cuts = [name for name in self.faults if name.startswith("redis relay")]

@@ -291,6 +291,10 @@ class Contract(MadeUp):
         self.add("fault", 0.1, name="wipe", of="redis")
         self.add("fault", 0.1, name="wiped", of="redis")
 
+    def replay(self):
+        self.at += 0.3
+        self.deliver("replayed")
+
     def wait(self):
         self.at += LONGEST_FLIGHT + 1
 
@@ -299,6 +303,7 @@ class Contract(MadeUp):
             (["send", "forget", "wipe", "run_", "wait"], set()),
             (["send", "wipe", "forget", "run_", "wait"], {6}),
             (["send", "forget", "run_", "wait", "wipe"], {6}),
+            (["send", "forget", "run_", "replay", "wipe", "wait"], {6}),
         ]:
             with self.subTest(events):
                 self.setUp()

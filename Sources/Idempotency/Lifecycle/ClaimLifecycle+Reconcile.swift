@@ -43,7 +43,7 @@ extension ClaimLifecycle {
       return .refuse(
         .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: route.policy.upstream.settle)))
     }
-    state = .applying(attempt: attempt, verdict, wasFree: takeOver == .never)
+    state = .applying(attempt: attempt, verdict, takesNothingOver: takeOver == .never)
     return .claim(takeOver)
   }
 
@@ -63,15 +63,17 @@ extension ClaimLifecycle {
 
   /// Decides on a claim that was granted after the verdict about an attempt.
   mutating func granted(
-    _ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict, wasFree: Bool
+    _ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict, takesNothingOver: Bool
   ) -> ClaimedAction {
+    // An outcome that this process has counts more than any verdict.
+    if let outcome = overtakenOutcome, outcome.isOf(claim) { return own(claim) }
     let isAboutLast = claim.attempt == attempt + 1
     // The backend's statement that it ran the attempt counts more than a release since. A new record is about another
     // attempt.
     let isReleased = isAboutLast && !claim.onlyRejectedSoFar && verdict.isApplied
     guard claim.followsUnknown || isReleased else { return own(claim) }
     // Later attempts have ended with a release, as the last one's owner knows better than this verdict.
-    if wasFree, !isAboutLast, !verdict.isApplied { return own(claim) }
+    if takesNothingOver, !isAboutLast, !verdict.isApplied { return own(claim) }
     guard isAboutLast else {
       // The verdict is about another attempt than the one that is unknown now.
       state = .ended

@@ -58,7 +58,8 @@ extension ClaimLifecycle {
     }
   }
 
-  /// The outcome of this delivery's own run, which no record holds: another owner has it, and may yet give it back.
+  /// The outcome of this delivery's run, or of one whose outcome it has inherited, which no record has: another owner
+  /// has the record and may yet give it back, or the store has not taken the outcome.
   public var overtakenOutcome: OvertakenOutcome? {
     guard case .ended(let outcome)? = overtakenRun else { return nil }
     return outcome

@@ -6,20 +6,19 @@
 /// machine, without duplicates that wait, overtaken runs that are adopted, reconciliation and retries of Semel's own.
 public struct ClaimLifecycle: ~Copyable {
   enum State {
-    /// The store has not reported the record's state yet. Followed by `owning`, `following`, `probing`, or by the end:
-    /// replayed, refused, unprotected.
+    /// The store has not reported the record's state yet. Followed by `owning`, `following`, `probing`, `settling` (to
+    /// adopt the outcome of another delivery's run), or by the end: replayed, refused, unprotected.
     case claiming
     /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
     /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, `settling`
-    /// (to adopt the outcome of its own run), or by the end: replayed, refused.
+    /// (to adopt the outcome of a run that this process has), or by the end: replayed, refused.
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
     case probing(attempt: Int)
     /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict. If
-    /// `wasFree` is true, a look after the verdict has found no unknown outcome, so that nothing is taken over.
-    /// Followed by `owning`, `settling`, `following` or the end.
-    case applying(attempt: Int, ProbeVerdict, wasFree: Bool)
+    /// `takesNothingOver` is true, a look after the verdict has found no unknown outcome. Followed by `owning`, `settling`, `following` or the end.
+    case applying(attempt: Int, ProbeVerdict, takesNothingOver: Bool)
     /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
     /// the end.
     case owning(Claim)
@@ -51,7 +50,7 @@ public struct ClaimLifecycle: ~Copyable {
   /// one inherits. Its request is never sent again.
   var overtakenRun: OvertakenRun?
 
-  /// A run whose end could not be stored, because another delivery owned the record.
+  /// A run whose end is not stored: another delivery owned the record, or the store has not taken it.
   enum OvertakenRun {
     /// It has this outcome.
     case ended(OvertakenOutcome)
@@ -84,7 +83,7 @@ extension ClaimLifecycle {
     ///
     /// `age`: the time since the loss.
     case probe(attempt: Int, age: Milliseconds)
-    /// Complete the record with the outcome that the backend has stated, or that an earlier run of this delivery had,
+    /// Complete the record with the outcome that the backend has stated, or that an earlier run in this process had,
     /// then replay it.
     case adopt(Claim, Completion)
     /// Make the fingerprint with this recipe and claim again.
@@ -109,8 +108,8 @@ extension ClaimLifecycle {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
-      guard case .applying(let attempt, let verdict, let wasFree) = state else { return own(claim) }
-      return granted(claim, after: attempt, verdict, wasFree: wasFree)
+      guard case .applying(let attempt, let verdict, let takesNothingOver) = state else { return own(claim) }
+      return granted(claim, after: attempt, verdict, takesNothingOver: takesNothingOver)
     case .taken(let standing):
       return taken(standing)
     case .mismatch:
@@ -122,8 +121,8 @@ extension ClaimLifecycle {
     }
   }
 
-  /// Forwards the request of a granted claim, unless this delivery's request has run before: the owner that took its
-  /// record over has given it back.
+  /// Forwards the request of a granted claim, unless the outcome of an earlier run is known here: the owner that took
+  /// its record over has given it back, or the store has not taken it.
   mutating func own(_ claim: Claim) -> ClaimedAction {
     switch overtakenRun {
     case nil:
@@ -243,10 +242,11 @@ extension ClaimLifecycle {
   /// Takes the outcome of another delivery's run, which no record has. Where this delivery is granted the record, it
   /// records that outcome, and its own request does not run.
   public mutating func inherit(_ outcome: OvertakenOutcome) {
-    if overtakenRun == nil { overtakenRun = .ended(outcome) }
+    // A loss that this delivery has met says less.
+    if overtakenOutcome == nil { overtakenRun = .ended(outcome) }
   }
 
-  /// Whether the request has run, although another delivery owns its record.
+  /// Whether the request has run, although no record has its end.
   public var wasOvertaken: Bool { overtakenRun != nil }
 
   /// The refusal of a delivery whose request may just have run.

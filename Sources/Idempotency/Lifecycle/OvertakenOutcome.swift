@@ -14,8 +14,9 @@ public struct OvertakenOutcome: Sendable {
 
   /// Whether a claim that was granted to another delivery is to have this outcome, so that its request must not run.
   ///
-  /// An operator's release counts more than a late response: it keeps the number of the attempt, and the next claim
-  /// takes nothing over.
+  /// An operator's release of the attempt counts more than a late response: it keeps the number of the attempt, and the
+  /// next claim takes nothing over. If an earlier attempt was lost before, a claim looks as if it took over: then the
+  /// outcome counts, which the backend has stated.
   public func ends(_ claim: Claim) -> Bool {
     let mayFollowRelease = claim.attempt == attempt + 1 && !claim.followsUnknown
     return isOf(claim) && claim.fingerprint == fingerprint && !mayFollowRelease

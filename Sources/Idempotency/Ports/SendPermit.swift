@@ -32,7 +32,8 @@ public final class SendPermit: @unchecked Sendable {
     parts = []
   }
 
-  /// Creates the permission to send one request for several claims, as long as the grants of all are fresh.
+  /// Creates the permission to send one request for several claims, as long as the grants of all are fresh. To take it
+  /// takes the permits of all.
   public init(all parts: [SendPermit]) {
     ownSendBefore = BootInstant(nanoseconds: .max)
     self.parts = parts

@@ -54,7 +54,10 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     try runner.enterQuota(of: batch.calls[0])
     defer {
       endWait()
-      for (call, request) in zip(batch.calls, requests) { runner.keepOvertakenOutcome(of: call, request) }
+      for (call, request) in zip(batch.calls, requests) {
+        runner.keepOvertakenOutcome(of: call, request)
+        call.unstored = nil
+      }
     }
     while true {
       switch lifecycle.next {

@@ -21,7 +21,7 @@ public final class KeyedCall: @unchecked Sendable {
   /// The request's count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
   var retried: RetriedCall?
   /// The outcome of its run while another owner has the record; `nil` if there is none.
-  var overtaken: UnstoredOutcomes.Holding?
+  var unstored: UnstoredOutcomes.Holding?
 
   init(
     _ accepted: AcceptedHead, body: ByteBuffer, fingerprint: Fingerprint, id: RecordID, caller: Caller,

@@ -48,8 +48,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private let metrics: LoopMetrics
   /// The owner's last command, until the store has replied to it: a shutdown sends it in place of `markUnknown`.
   var lastCommand: LastCommand?
-  /// The outcome of the run while the store does not have it, although another delivery may take the record over;
-  /// `nil` if there is none.
+  /// The outcome of the run while it waits for the store and another delivery may get the record; `nil` if there is
+  /// none.
   var unstored: UnstoredOutcomes.Holding?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
@@ -100,16 +100,18 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// The bytes that a waiting command holds besides its outcome: the request's head, and some objects.
   var heldBytes: Int { delivery.request.head.bytes.readableBytes + 1024 }
 
-  /// Whether another delivery may have the record by now, as far as this process can know.
+  /// Whether another delivery may get the record before the owner's next command is stored: the lease is renewed no
+  /// more, or its renewal is overdue. What is left of it is otherwise longer than a call of the store may take.
   var mayBeOvertaken: Bool {
     if case .stopped = renewal { return true }
-    return BootInstant.now - grantedAt >= claim.lease
+    return BootInstant.now - grantedAt >= claim.lease / 3
   }
 
-  /// Gives the record back, if its request has not been sent: no byte of it leaves from now on. False if it has, or if
-  /// the record has ended.
+  /// Has the record given back at the end of the process, if its request has not been sent: no byte of it leaves from
+  /// now on. False if it has, or if the record has ended.
   func giveUpUnsent() -> Bool {
     guard lastCommand == nil, !permit.isSent else { return false }
+    stopRenewing()
     permit.revoke()
     // A copy of a renewal would make a deleted record anew.
     let isNew = claim.onlyRejectedSoFar && !hasRequestedRenewal

@@ -32,7 +32,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       worker.countSuperseded(reply.outcome)
       worker.noteContradiction(reply.outcome, by: completion, of: lease)
       let action = call.lifecycle.stored(reply.outcome, of: completion)
-      call.overtaken = call.lifecycle.overtakenOutcome.map(hold)
+      call.unstored = call.lifecycle.overtakenOutcome.map(hold)
       lease.unstored = nil
       return action
     } catch {

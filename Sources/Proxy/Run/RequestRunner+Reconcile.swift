@@ -74,7 +74,9 @@ extension RequestRunner {
         }
       }
     }
-    return call.lifecycle.adopted(reply)
+    let action = call.lifecycle.adopted(reply)
+    if call.lifecycle.overtakenOutcome == nil { call.unstored = nil }
+    return action
   }
 }
 

@@ -178,7 +178,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func end(_ call: KeyedCall, _ request: ClaimRequest) {
     call.retried?.end()
     keepOvertakenOutcome(of: call, request)
-    call.overtaken = nil
+    call.unstored = nil
   }
 
   /// Carries out an action, and claims again as often as the actions demand.

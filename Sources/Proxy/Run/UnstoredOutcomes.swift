@@ -1,8 +1,9 @@
 import Idempotency
 import Synchronization
 
-/// The outcomes of this process's runs that no record has yet: the store has not taken them, or another owner had the
-/// record. A delivery that is granted such a record stores that outcome, and its own request does not run.
+/// The outcomes of this process's runs that no record has yet: another owner had the record, the store has not taken
+/// them, or they are on their way to it while the lease is not renewed. A delivery that is granted such a record stores
+/// that outcome, and its own request does not run.
 ///
 /// Safe to use from any thread.
 final class UnstoredOutcomes: Sendable {
@@ -39,9 +40,12 @@ final class UnstoredOutcomes: Sendable {
     return Holding(self, id, number: number)
   }
 
+  /// Whether none is held.
+  var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
+
   /// The outcome that a granted claim is to have; `nil` if there is none.
   func outcome(for claim: Claim) -> OvertakenOutcome? {
-    guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+    guard !isEmpty else { return nil }
     return records.withLock { $0[claim.id]?.first { $0.outcome.ends(claim) }?.outcome }
   }
 

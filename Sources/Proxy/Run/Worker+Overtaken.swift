@@ -54,7 +54,18 @@ extension Worker {
   func passOn(_ reply: ClaimReply, to call: KeyedCall) {
     guard case .success(.granted(let claim)) = reply, let outcome = environment.unstored.outcome(for: claim)
     else { return }
+    pass(outcome, on: call, claim)
+  }
+
+  @inline(never)
+  private func pass(_ outcome: OvertakenOutcome, on call: KeyedCall, _ claim: Claim) {
     call.lifecycle.inherit(outcome)
+    environment.logger.info(
+      "a granted request does not run: this process has its outcome, which no record had",
+      metadata: [
+        "record": "\(claim.id.text)", "route": "\(call.route.policy.name)",
+        "attempt": .stringConvertible(claim.attempt),
+      ])
   }
 
   /// The time for which an overtaken outcome is kept: much longer than another owner's run.

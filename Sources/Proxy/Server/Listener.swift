@@ -20,5 +20,9 @@ public struct Listener: Sendable, CustomStringConvertible {
     self.proxyProtocol = proxyProtocol
   }
 
+  var isUnix: Bool {
+    if case .unix = address { true } else { false }
+  }
+
   public var description: String { address.description }
 }

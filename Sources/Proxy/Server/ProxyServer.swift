@@ -79,6 +79,12 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
       let refused = RefusedConnection(getsResponse: getsResponse, environment: environment)
       return try channel.pipeline.syncOperations.addHandler(refused)
     }
+    // Reset before it was accepted: nobody would get a response, and without its address it would pass for a client of
+    // a Unix socket.
+    if channel.remoteAddress == nil, !listener.isUnix {
+      let refused = RefusedConnection(getsResponse: false, environment: environment)
+      return try channel.pipeline.syncOperations.addHandler(refused)
+    }
     let address = channel.remoteAddress?.ipAddress ?? ""
     let pipeline = channel.pipeline.syncOperations
     guard listener.proxyProtocol || listener.certificate != nil else {

@@ -11,7 +11,9 @@ extension RedisStore {
     send(nodes.shared.leader(request, onReply))
   }
 
-  private func send(_ call: ClaimCall) {
+  private func send(_ asked: ClaimCall) {
+    // What may take nothing over when it is sent has taken nothing over when it is granted.
+    let call = asked.with(permitted(asked.request))
     let firstAttempt = subscriber.epoch.firstAttempt
     let isWritten = nodes.startClaim(call.request, firstAttempt: firstAttempt) {
       $0.claim(permitted(call.request), until: $1.deadline, firstAttempt: firstAttempt)

@@ -5,12 +5,17 @@ extension RedisStore {
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
+    var isRepeated = false
     let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, times in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(times.deadline.milliseconds)
+      // No fence of this call is older. Before the first copy there is none.
+      let begin = times.deadline.milliseconds - (isRepeated ? nodes.settings.timeout.count : 0)
+      writer.argument(begin)
+      isRepeated = true
     }
     nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)

@@ -7,6 +7,11 @@ struct ClaimCall: Sendable {
   let leaderNumber: Int?
   let onReply: @Sendable (ClaimReply) -> Void
 
+  /// The same claim with a request in another form.
+  func with(_ request: ClaimRequest) -> ClaimCall {
+    ClaimCall(request: request, leaderNumber: leaderNumber, onReply: onReply)
+  }
+
   /// A claim that shares no command.
   static func alone(
     _ request: ClaimRequest, _ onReply: @escaping @Sendable (ClaimReply) -> Void

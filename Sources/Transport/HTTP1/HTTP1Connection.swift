@@ -37,6 +37,8 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
     writer = SocketWriter(below: context.channel, isPlain: !socket.isEncrypted)
+    // A write that meets a reset takes it away from the reads, which then see a mere end.
+    writer?.didFail = { [weak self] in self?.error = $0 }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -35,6 +35,28 @@ struct RedisFailureTests {
     }
   }
 
+  /// After a lost connection nothing is taken over for some seconds. A released record is free all the same, also one
+  /// that follows an unknown outcome.
+  @Test func `a released record is claimed as soon as Redis is back`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let lost = try await node.store.granted(Samples.request())
+      #expect(try await node.store.markUnknown(lost) == .done)
+      let second = try await node.store.granted(Samples.again(lost, takeOver: .afterSettle(0)))
+      #expect(second.followsUnknown)
+      #expect(try await node.store.release(second, .remembered) == .done)
+      _ = try server.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+      try await until("the connection was lost and is back") { node.store.store.counters.reconnections > 0 }
+      try await node.reconnected()
+      let third = try await node.store.granted(Samples.again(lost, takeOver: .afterSettle(0)))
+      #expect(third.attempt == 3)
+      // An unknown one is not.
+      #expect(try await node.store.markUnknown(third) == .done)
+      let outcome = try await node.store.claim(Samples.again(lost, takeOver: .afterSettle(0)))
+      #expect(outcome.taken == .unknown)
+    }
+  }
+
   @Test
   func `a Redis that ends the connection in the middle of a large write loses no other command for good`()
     async throws

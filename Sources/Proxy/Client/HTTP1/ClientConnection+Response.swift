@@ -169,11 +169,11 @@ extension ClientConnection {
     extendDeadlineOfWriting()
   }
 
-  /// Counts what the client does not take now, and gives it `write_timeout` if that is more than NIO should hold.
+  /// Counts what the client does not take now, and gives it `write_timeout` to take a part of it.
   func noteStalled() {
     if writer?.isWaiting == true { account() }
-    guard let context else { return }
-    guard !context.channel.isWritable else { return extendDeadlineOfWriting() }
+    guard context != nil else { return }
+    guard waitingInNIO > 0 else { return extendDeadlineOfWriting() }
     taken = written - waitingInNIO
     extendDeadline(by: downstream.limits.writeTimeout)
   }

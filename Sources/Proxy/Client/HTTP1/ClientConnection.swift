@@ -159,7 +159,8 @@ extension ClientConnection {
     isDecoding = false
     // The channel takes its buffer again once nobody else holds it.
     if inbound.readableBytes == 0 { inbound = ByteBuffer() }
-    if budget.isOver, mayDecode, inbound.readableBytes > 0 { return continueLater() }
+    // The end of a body that is counted needs no more bytes.
+    if budget.isOver, mayDecode { return continueLater() }
     switch machine.didDecode(isWritable: isWritable) {
     case .nothing: break
     case .failBody: delivery?.bodyFailed(.badRequest(.malformed))

@@ -14,15 +14,17 @@ extension RedisScript {
     if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
     """
 
-  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline.
+  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 a
+  /// time before which no earlier copy of the command was executed; the deadline if there is no earlier copy.
   ///
   /// A record that this version cannot read is replaced by the fence alone. So an operator can remove it even if its
   /// key holds something other than a text.
   ///
   /// If the record has a response of its own key, the reply contains the end of that key, which Semel then deletes. The
   /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.
-  /// After its deadline it forgets nothing, because it would forget a later record. A record that was forgotten before
-  /// gets the longer fence, and the reply `again`, which counts once replicas have that fence.
+  /// After its deadline it forgets nothing, because it would forget a later record; nor does it forget one that began
+  /// behind a fence of this call, made by an earlier copy. A record that was forgotten before gets the longer fence,
+  /// and the reply `again`, which counts once replicas have that fence.
   ///
   /// In the fingerprint's place the fence keeps the token of the record's owner, to which no late copy of its claim
   /// grants the record again.
@@ -45,7 +47,9 @@ extension RedisScript {
       end
       fence = math.max(fence, since + span - now)
     elseif flags then
-      fence = math.max(fence, (string.match(flags, 'f(%d+)') or 0) - now)
+      local before = tonumber(string.match(flags, 'f(%d+)') or 0)
+      if before >= ARGV[6] + fence and before < ARGV[5] + fence then return {now, 'erased', '-'} end
+      fence = math.max(fence, before - now)
     end
     if fence > 0 then
       redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. (attempt or 0) .. ' ' .. now .. ' ' .. now

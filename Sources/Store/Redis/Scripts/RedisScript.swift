@@ -80,7 +80,7 @@ enum RedisScript: Int, CaseIterable {
     case .release: (1, 2)
     case .markUnknown: (1, 4)
     case .find: (1, 0)
-    case .forget: (1, 5)
+    case .forget: (1, 6)
     case .resolve: (1, 11)
     case .list: (0, 4)
     case .search: (0, 7)

@@ -20,6 +20,7 @@ extension RedisPipeline {
   /// Takes the server's history.
   func met(_ history: ReplicationHistory) {
     let now = BootInstant.now
+    mayBeReplica = history.isOfReplica
     guard let promotion = subscriber.alarm.met(history, of: name, at: now),
       now - promotion.at < Self.promotionTime
     else { return }

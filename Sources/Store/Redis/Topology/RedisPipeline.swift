@@ -56,6 +56,9 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private var figures: RedisNodeFigures?
   /// The time until which new claims wait, so that live owners reach the server first; `nil` if they do not.
   var graceEnd: BootInstant?
+  /// Whether the server was a replica when its history was read last, or has lost its slots since. It may have been
+  /// promoted in between.
+  var mayBeReplica = false
   /// Whether the owners know that this connection's server has taken over from another one.
   var isAlarmed = false
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.

@@ -23,6 +23,10 @@ extension RedisNodes {
     switch refusal {
     case .moved(let slot, let target):
       guard map?[slot] != target else { return }
+      // No claim may reach a promoted replica before its history is read.
+      if let promoted = pipelines[target], promoted.mayBeReplica, promoted.link.isUp {
+        promoted.link.fail("it has become a master, and its history has to be read anew")
+      }
       map?.assign(slot, to: target)
       readMap()
     case .down: readMap()
@@ -74,6 +78,7 @@ extension RedisNodes {
       pipelines[address] = nil
       pipeline.close()
     }
+    for address in before.subtracting(masters) { pipelines[address]?.mayBeReplica = true }
     counters.keepNodes(Set(pipelines.values.map(\.name)))
     for master in masters {
       let node = pipeline(at: master)

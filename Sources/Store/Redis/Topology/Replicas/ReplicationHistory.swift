@@ -6,11 +6,14 @@ struct ReplicationHistory: Equatable {
   var id: String
   /// The name of the history that it has followed until its promotion; `nil` if it was never promoted.
   var formerID: String?
+  /// Whether the server follows another one.
+  var isOfReplica = false
 
   /// Reads the reply; `nil` if it is an error.
   init?(_ reply: RedisValue) {
     guard let id = reply.info("master_replid"), !id.isEmpty else { return nil }
     self.id = String(id)
+    isOfReplica = reply.info("role") == "slave"
     formerID = reply.info("master_replid2").flatMap { $0.allSatisfy { $0 == "0" } ? nil : String($0) }
   }
 }

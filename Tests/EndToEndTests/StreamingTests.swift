@@ -122,4 +122,33 @@ struct StreamingTests {
       #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 200 "))
     }
   }
+
+  /// The client's piece is written to the backend before its end is read.
+  @Test func `a response that a reset has cut is not whole, although a write has met the reset`() async throws
+  {
+    let (hasHead, isReset, gate) = (Watched(false), Watched(false), ScriptGate())
+    let backend = try RawServer { connection in
+      _ = try connection.readHead()
+      hasHead.withValue { $0 = true }
+      gate.pass()
+      try connection.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")
+      connection.reset()
+      isReset.withValue { $0 = true }
+    }
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(
+        "POST /open HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+      try await hasHead.until("the head") { $0 ? true : nil }
+      rig.semel.freeze()
+      try await client.send("6\r\nsecond\r\n")
+      gate.open()
+      try await isReset.until("the reset") { $0 ? true : nil }
+      rig.semel.thaw()
+      try await client.closedByPeer()
+      #expect(client.inbox.value.isReset)
+    }
+  }
 }

@@ -15,10 +15,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let keys: RedisKeys
   let subscriber: RedisSubscriber
   /// The scripts that wait for replicas; `nil` if a change counts as soon as Redis has it.
-  private let waits: ReplicaWaits?
+  let waits: ReplicaWaits?
   var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// The number of the last commands that are not written yet.
-  private var unwritten = 0
+  var unwritten = 0
   private(set) var clock = RedisClock()
   /// Whether claims need no script on this connection.
   var mayClaimPlainly = false
@@ -239,29 +239,6 @@ extension RedisPipeline {
     arm(at: command.deadline)
   }
 
-  /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
-  func linkWillWrite() {
-    let now = BootInstant.now
-    guard let waits, let commands = waits.commands(at: now) else { return }
-    if let id = commands.touch { append(touchOf: id, for: waits, at: now) }
-    link.append { $0.writeCommand(commands.wait) }
-    link.counters.countRoundTrip()
-    // The waiting command has no deadline and ends with the connection: the scripts that it covers have deadlines of
-    // their own.
-    let never = BootInstant(nanoseconds: .max)
-    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, kind: .other))
-    unwritten += 1
-    arm(at: now + waits.maxWait)
-  }
-
-  /// Writes something of a completed record that was only read, so that the next wait covers it.
-  private func append(touchOf id: RecordID, for waits: ReplicaWaits, at now: BootInstant) {
-    let waiter = Waiter.call { reply, _ in
-      if case .done = reply.ending { waits.touched(true) } else { waits.touched(false) }
-    }
-    append(.touch, id, 0, now + settings.timeout, waiter, isWhole: true) { _, _ in }
-  }
-
   private func beat() {
     let now = BootInstant.now
     let minSilence = Milliseconds(Self.keepAlive.nanoseconds / 2_000_000)
@@ -347,29 +324,6 @@ extension RedisPipeline {
   private func take(_ now: StoreInstant, sentAt: BootInstant) {
     guard let step = clock.update(to: now, sentAt: sentAt, at: receivedAt ?? BootInstant.now) else { return }
     clockStepped(by: step)
-  }
-
-  /// Holds a reply that counts only once replicas have the change, or the completion that it reports. False if it
-  /// counts now.
-  private func isHeld(_ reply: ScriptReply, of command: Pending) -> Bool {
-    guard let waits else { return false }
-    guard command.waiter != nil else {
-      if command.awaitsReplicas { waits.dropped() }
-      return true
-    }
-    return waits.hold(
-      reply, of: command.id, isAwaited: command.awaitsReplicas, until: command.deadline
-    ) {
-      [timeout = settings.timeout] in command.finish(with: $0, timeout: timeout)
-    }
-  }
-
-  private func replicasReplied(_ reply: RedisValue, _ waits: ReplicaWaits, at now: BootInstant) {
-    switch waits.replied(reply, at: now) {
-    case .success(let microseconds?): link.counters.didWait(microseconds)
-    case .success(nil): break
-    case .failure(let error): link.fail(RedisRefusal.advice(error.text))
-    }
   }
 
   func linkReadAll() {

@@ -80,6 +80,23 @@ struct AbuseTests {
     }
   }
 
+  @Test func `a client that has taken all of its response may be idle for longer`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}"])) { rig in
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(8 << 20)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy, receiveBuffer: 64 << 10)
+      try await connection.setReading(false)
+      try await connection.send(Rig.orderText(nil, path: "/open"))
+      try await rig.backend.arrived(1)
+      try await Task.sleep(for: .milliseconds(300))
+      try await connection.setReading(true)
+      #expect(try await connection.response().body.count == 8 << 20)
+      // Longer than `write_timeout`.
+      try await Task.sleep(for: .milliseconds(2500))
+      try await connection.send(Rig.orderText("k"))
+      expectExecuted(try await connection.response())
+    }
+  }
+
   @Test func `a flood of pipelined requests waits until the client reads`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}", "workers": "1"])) { rig in
       let body = String(repeating: "x", count: 100 << 10)

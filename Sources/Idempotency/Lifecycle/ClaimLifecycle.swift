@@ -17,7 +17,8 @@ public struct ClaimLifecycle: ~Copyable {
     /// `applying` or the end.
     case probing(attempt: Int)
     /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict. If
-    /// `takesNothingOver` is true, a look after the verdict has found no unknown outcome. Followed by `owning`, `settling`, `following` or the end.
+    /// `takesNothingOver` is true, a look after the verdict has found no unknown outcome. Followed by `owning`,
+    /// `settling`, `following` or the end.
     case applying(attempt: Int, ProbeVerdict, takesNothingOver: Bool)
     /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
     /// the end.

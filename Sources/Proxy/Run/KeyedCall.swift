@@ -20,7 +20,7 @@ public final class KeyedCall: @unchecked Sendable {
   var lifecycle: ClaimLifecycle
   /// The request's count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
   var retried: RetriedCall?
-  /// The outcome of its run while another owner has the record; `nil` if there is none.
+  /// The outcome of its run as other deliveries find it, while another owner has the record; `nil` if there is none.
   var unstored: UnstoredOutcomes.Holding?
 
   init(

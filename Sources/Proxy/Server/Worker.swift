@@ -109,8 +109,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   /// Ends the requests that the process cannot finish: refuses each owner's client with `outcome_unknown`, logs each
   /// request that is cut, and marks the record of each held claim unknown. What was never sent is refused with
-  /// `overloaded`, and its claim given back. A response that has begun is cut by a reset:
-  /// its client must not take it for a whole one when the process closes the connection.
+  /// `overloaded`, and its claim given back. A response that has begun is cut by a reset: its client must not take it
+  /// for a whole one when the process closes the connection.
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)

@@ -120,12 +120,13 @@ extension RedisStore {
   private func claim(
     _ request: ClaimRequest, after copies: CommandAttempts?
   ) async throws(StoreError) -> ClaimOutcome {
-    let (outcome, copiedUntil) = try await claimOnce(request, after: copies)
+    var mayHaveTakenOver = copies != nil
+    let (outcome, copiedUntil) = try await claimOnce(request, after: copies, &mayHaveTakenOver)
     guard outcome.mayBeGrantedLater, let copiedUntil else { return outcome }
     await nodes.waitUntilPast(copiedUntil)
     let again: (outcome: ClaimOutcome, copiedUntil: BootInstant?)
     do {
-      again = try await claimOnce(request)
+      again = try await claimOnce(request, after: nil, &mayHaveTakenOver)
     } catch {
       switch error {
       case .unavailable(let reason), .refused(let reason): throw .fateUnknown(reason)
@@ -138,14 +139,22 @@ extension RedisStore {
   }
 
   /// Returns the outcome of a claim, and the time until which another copy of its command may still be executed.
+  ///
+  /// - Parameter mayHaveTakenOver: Whether a copy was written that may take the record over. Where none was, a grant has
+  ///   not.
   private func claimOnce(
-    _ request: ClaimRequest, after copies: CommandAttempts? = nil
+    _ request: ClaimRequest, after copies: CommandAttempts?, _ mayHaveTakenOver: inout Bool
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
+    var mayTakeOver = false
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      $0.claim(permitted(request), until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+      let written = permitted(request)
+      if written.takeOver != .never { mayTakeOver = true }
+      $0.claim(written, until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
     }
-    return (try await resolved(reply, of: request), reply.copiedUntil)
+    if mayTakeOver { mayHaveTakenOver = true }
+    let judged = mayHaveTakenOver ? request : request.changed(takeOver: .never)
+    return (try await resolved(reply, of: judged), reply.copiedUntil)
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record

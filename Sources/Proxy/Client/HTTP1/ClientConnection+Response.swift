@@ -174,11 +174,20 @@ extension ClientConnection {
     if writer?.isWaiting == true { account() }
     guard context != nil else { return }
     guard waitingInNIO > 0 else { return extendDeadlineOfWriting() }
+    isStalled = true
     taken = written - waitingInNIO
     extendDeadline(by: downstream.limits.writeTimeout)
   }
 
+  /// Counts what the client has taken. Once that is all, it may be idle for as long as any other.
+  func didLeave() {
+    if outgoingMemory.heldBytes > 0 { account() }
+    guard isStalled, waitingInNIO == 0 else { return }
+    extendDeadlineOfWriting()
+  }
+
   private func extendDeadlineOfWriting() {
+    isStalled = false
     extendDeadline(
       by: delivery?.isTunnel == true ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
   }

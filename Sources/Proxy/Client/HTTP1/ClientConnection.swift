@@ -45,6 +45,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   var timerDue: NIODeadline = .distantFuture
   /// The number of all bytes ever written.
   var written = 0
+  /// Whether the client has `write_timeout` to take a part of what waits.
+  var isStalled = false
   /// The number of bytes that had left when the client was last seen to take some.
   var taken = 0
   private(set) var writer: SocketWriter?
@@ -67,7 +69,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     downstream.context.loop.assertInEventLoop()
     self.context = context
     writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure, batch: downstream.writes)
-    writer?.didLeave = { [self] in if outgoingMemory.heldBytes > 0 { account() } }
+    writer?.didLeave = { [self] in didLeave() }
     writer?.didStall = { [self] in noteStalled() }
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()

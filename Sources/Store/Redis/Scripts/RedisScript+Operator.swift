@@ -14,8 +14,8 @@ extension RedisScript {
     if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
     """
 
-  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 a
-  /// time before which no earlier copy of the command was executed; the deadline if there is no earlier copy.
+  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 the
+  /// time by the store's clock at which the call began; the deadline if this is the first copy.
   ///
   /// A record that this version cannot read is replaced by the fence alone. So an operator can remove it even if its
   /// key holds something other than a text.
@@ -48,7 +48,10 @@ extension RedisScript {
       fence = math.max(fence, since + span - now)
     elseif flags then
       local before = tonumber(string.match(flags, 'f(%d+)') or 0)
-      if before >= ARGV[6] + fence and before < ARGV[5] + fence then return {now, 'erased', '-'} end
+      if before >= ARGV[6] + fence and before < ARGV[5] + fence then
+        \(rewriteLife)
+        return {now, 'erased', '-'}
+      end
       fence = math.max(fence, before - now)
     end
     if fence > 0 then
@@ -108,9 +111,9 @@ extension RedisScript {
     end
     """
 
-  /// No arguments. Returns the time if it has written, which it does to a record that has ended.
+  /// No arguments. Returns the time if it has written, which it does to a completed record.
   static let touchSource = """
-    if r then
+    if r and string.byte(r, 36) == 99 then
       \(rewriteLife)
       if left > 0 then return now end
     end

@@ -20,7 +20,12 @@ extension RedisScript {
           'PX', ARGV[4])
       end
       if not r then return {now, 'created'} end
-      if state ~= 102 then return now end
+      if state ~= 102 then
+        if state ~= 105 then
+          \(rewriteLife)
+        end
+        return now
+      end
     end
     """
 

@@ -25,7 +25,7 @@
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches
 /// one key, no owner overwrites another's response, and Lua copies no large text.
 ///
-/// A script that finds its own change made by an earlier copy writes the time to live again, as it is: Redis (from 7.2
+/// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to live again, as it is: Redis (from 7.2
 /// on) and Valkey take a wait for replicas as one for the last write of its connection, and this copy may be the first
 /// on this one. `touch` does the same after a script that has only read a completed record (`ReplicaWaits`).
 ///
@@ -90,11 +90,18 @@ enum RedisScript: Int, CaseIterable {
     }
   }
 
-  /// Writes the time to live of a record that has ended, as it is. The record is the text `r`.
+  /// Writes the time to live of a record, as it is. The record is the text `r`; its end is computed as by `claim`.
   static let rewriteLife = """
-    local since, span, remember, flags = string.match(r, '^1 %x+ %a+ %d+ %d+ (%d+) (%d+) %d+ (%d+) (%S+)')
-    local left = since
-      and math.max(since + math.max(span, remember), string.match(flags, 'f(%d+)') or 0) - now or 0
+    local state, since, span, unknown, remember, flags =
+      string.match(r, '^1 %x+ ([%a_]+) %d+ %d+ (%d+) (%d+) (%d+) (%d+) (%S+)')
+    local left = 0
+    if state == 'completed' or state == 'forgotten' then
+      left = since + math.max(span, remember) - now
+    elseif state then
+      left = since + span + remember - now
+      if state ~= 'released' then left = left + unknown end
+    end
+    if left > 0 then left = math.max(left, (string.match(flags, 'f(%d+)') or 0) - now) end
     if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
     """
 

@@ -20,9 +20,7 @@ extension RedisPipeline {
 
   /// Writes something of a completed record that was only read, so that the next wait covers it.
   private func append(touchOf id: RecordID, for waits: ReplicaWaits, at now: BootInstant) {
-    let waiter = Waiter.call { reply, _ in
-      if case .done = reply.ending { waits.touched(true) } else { waits.touched(false) }
-    }
+    let waiter = Waiter.call { reply, _ in waits.touched(id, reply.ending) }
     append(.touch, id, 0, now + settings.timeout, waiter, isWhole: true) { _, _ in }
   }
 

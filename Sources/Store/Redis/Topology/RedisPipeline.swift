@@ -255,6 +255,7 @@ extension RedisPipeline {
     if isBack { subscriber.alarm.noteReturn(at: begunAt, callTime: settings.timeout) }
     clock.reset()
     isAlarmed = false
+    mayBeReplica = false
     figures = link.counters.node(name)
     endEarlierConnections(result.session)
     if let now = result.now { take(now, sentAt: link.attemptedAt ?? begunAt) }

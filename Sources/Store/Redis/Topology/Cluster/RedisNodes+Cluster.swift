@@ -23,15 +23,19 @@ extension RedisNodes {
     switch refusal {
     case .moved(let slot, let target):
       guard map?[slot] != target else { return }
-      // No claim may reach a promoted replica before its history is read.
-      if let promoted = pipelines[target], promoted.mayBeReplica, promoted.link.isUp {
-        promoted.link.fail("it has become a master, and its history has to be read anew")
-      }
+      if let known = pipelines[target] { connectAgainIfPromoted(known) }
       map?.assign(slot, to: target)
       readMap()
     case .down: readMap()
     case .ask, .tryAgain, .loading: break
     }
+  }
+
+  /// Ends the connection to a master that may have been a replica: no claim may reach it before its history is read,
+  /// which the next connection begins with.
+  private func connectAgainIfPromoted(_ node: RedisPipeline) {
+    guard node.mayBeReplica, node.link.isUp else { return }
+    node.link.fail("it has become a master, and its history has to be read anew")
   }
 
   /// Takes a change of a connection.
@@ -82,7 +86,7 @@ extension RedisNodes {
     counters.keepNodes(Set(pipelines.values.map(\.name)))
     for master in masters {
       let node = pipeline(at: master)
-      // It may have been a replica at the handshake.
+      connectAgainIfPromoted(node)
       if !before.contains(master), node.link.isUp { node.readHistory() }
     }
     subscriber.learn(read.masters, by: self)

@@ -36,13 +36,11 @@ final class ReplicaWaits {
   private var held: [Held] = []
   private var waitedAt = BootInstant(nanoseconds: 0)
   private var timer: LoopTimers.Token?
-  /// Whether the last write for what was only read has failed.
-  private var hasTouchFailed = false
   /// The reason for which no claim would be granted now; `nil` if claims may be granted.
   private(set) var shortage: String?
   /// Called when `shortage` has changed.
   var didChange: () -> Void = {}
-  /// Called to have `command` written soon.
+  /// Called to have `commands` written soon.
   var needsWrite: () -> Void = {}
 
   init(_ demand: ReplicaDemand, timeout: Milliseconds, context: EventLoopContext) {
@@ -69,10 +67,32 @@ final class ReplicaWaits {
       touch: held.first { !$0.isCovered && $0.id != nil }?.id, wait: demand.words(for: timeout / Self.slices))
   }
 
-  /// Takes the reply to `touch`: whether something was written.
-  func touched(_ isWritten: Bool) {
-    hasTouchFailed = !isWritten
-    if isWritten { coverAll() }
+  /// Takes the reply to the write for what was only read.
+  ///
+  /// If Redis refuses it, nothing that was only read can be proven now. If it says that the record is another one by
+  /// now, or elsewhere, what was read of it counts as lost: the script is repeated.
+  func touched(_ id: RecordID, _ ending: ScriptReply.Ending) {
+    switch ending {
+    case .done: coverAll()
+    case .refused(let text):
+      let reason = "Redis takes no change, without which no replica proves to have an outcome: \(text)"
+      passUncovered { $0.shortage = reason }
+    case .result, .redirected, .undecided, .timedOut:
+      passUncovered(of: id) { $0.ending = .lost("the record has changed since it was read") }
+    // Everything that was held is passed on with the connection's end.
+    case .lost, .unwritten: break
+    }
+  }
+
+  private func passUncovered(of id: RecordID? = nil, _ change: (inout ScriptReply) -> Void) {
+    let isDue = { (entry: Held) in !entry.isCovered && (id == nil || entry.id == id) }
+    let due = held.filter(isDue)
+    held.removeAll(where: isDue)
+    proof.settled(due.count)
+    for var entry in due {
+      change(&entry.reply)
+      entry.pass(entry.reply)
+    }
   }
 
   private func coverAll() {
@@ -128,8 +148,8 @@ final class ReplicaWaits {
   private func scheduleNext() {
     switch proof.next {
     case .rest: break
-    case .wait where !hasTouchFailed: needsWrite()
-    case .wait, .waitLater:
+    case .wait: needsWrite()
+    case .waitLater:
       guard timer == nil else { return }
       timer = context.timers.start(milliseconds: ReplicaProof.pause.count) { [self] in
         timer = nil
@@ -149,7 +169,6 @@ final class ReplicaWaits {
   func lost(_ reason: String) {
     let orphans = held
     held = []
-    hasTouchFailed = false
     proof.lost()
     if let timer { context.timers.stop(timer) }
     timer = nil

@@ -164,6 +164,23 @@ struct NamespaceRegisterTests {
     }
   }
 
+  /// A shadowed route takes no safe methods, of which another one may protect some.
+  @Test func `what a shadowed route leaves to others is compared`() throws {
+    func configuration(_ routes: String) throws -> KnownConfiguration {
+      KnownConfiguration(try load("upstreams: {app: {url: \"http://10.0.0.1:80\"}}\nroutes: [\(routes)]"))
+    }
+    func reports(_ caller: String) -> String {
+      "{name: p, match: {methods: [GET], path: /r/**}, caller: {parts: [\"header:\(caller)\"]}}"
+    }
+    let shadowed = "{name: s, match: {path: /r/**}, caller: {parts: [address]}, shadow: true}"
+    let known = try configuration("\(shadowed), \(reports("X-A"))")
+    let changed = try Self.judge(try configuration("\(shadowed), \(reports("X-B"))"), after: [known])
+    #expect(changed.changes.map(\.member) == ["routes[1].caller"])
+    let alone = try configuration(reports("X-A"))
+    let added = try Self.judge(try configuration("\(shadowed), \(reports("X-A"))"), after: [alone])
+    #expect(added.changes.isEmpty)
+  }
+
   @Test func `services whose routes have one name stay in the namespace that knows them`() throws {
     let first = try Self.configuration("/a", at: "127.0.0.1:80")
     var text = NamespaceRegister.judge(first, in: nil, isShared: true).text

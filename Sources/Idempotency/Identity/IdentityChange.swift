@@ -133,11 +133,14 @@ private struct Partner: Hashable {
 /// The properties of a route that determine its requests and their identity.
 private struct Subject: Equatable {
   let match: RouteMatch
+  /// Without `methods` in its match, a route that is off takes others than one that is shadowed.
+  let methods: MethodSet
   let spelling: RoutePolicy.Spelling
   let identity: RequestIdentity?
 
   init(_ policy: RoutePolicy) {
     match = policy.match
+    methods = policy.methods
     spelling = policy.spelling
     identity = RequestIdentity(policy)
   }

@@ -14,7 +14,7 @@ extension Delivery {
   func note(_ event: JournalEntry.Event) {
     guard let journal = environment.journal else { return }
     if logEntry.client == nil { logEntry.client = peer.loggedAddress }
-    if logEntry.method == nil { logEntry.method = request.head.methodText }
+    if logEntry.method == nil { logEntry.method = request.head.loggedMethod }
     journal.add(event, logEntry, record: recordID)
   }
 }

@@ -16,6 +16,12 @@ extension MessageHead {
     }
   }
 
+  /// The method for the log, the journal and spans, which keep many: a client's own may be as long as its line.
+  var loggedMethod: String {
+    guard method == .other else { return methodText }
+    return String(methodText.prefix(32))
+  }
+
   /// Whether every requested protocol is something other than HTTP in any form, or TLS (RFC 9110, section 7.8).
   var upgradesLeaveHTTP: Bool {
     fields.allSatisfy { field in

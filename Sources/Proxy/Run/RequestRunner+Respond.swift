@@ -60,7 +60,7 @@ extension RequestRunner {
     if delivery.isForJournal { delivery.note(.ended) }
     guard configuration.accessLog.isEnabled else { return }
     delivery.logEntry.client = delivery.peer.loggedAddress
-    delivery.logEntry.method = head.methodText
+    delivery.logEntry.method = head.loggedMethod
     if let id = delivery.recordID { delivery.logEntry.recordID = id.text }
     configuration.accessLog.write(delivery.logEntry)
   }

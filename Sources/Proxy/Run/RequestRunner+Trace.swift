@@ -31,7 +31,7 @@ extension RequestRunner {
   /// Hands the request's spans over.
   func endTrace() {
     guard let tracer = environment.tracer, delivery.logEntry.trace?.isExported == true else { return }
-    delivery.logEntry.method = head.methodText
+    delivery.logEntry.method = head.loggedMethod
     tracer.ended(
       delivery.logEntry, startedAt: delivery.startedAt.uptimeNanoseconds,
       now: NIODeadline.now().uptimeNanoseconds

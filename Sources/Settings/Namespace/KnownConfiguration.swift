@@ -179,8 +179,8 @@ extension KnownConfiguration.Route {
     var policy = RoutePolicy(name: name, match: match, upstream: upstream)
     policy.spelling = spelling
     guard let caller else {
-      policy.idempotency = .off
-      policy.shadow = shadow ?? false
+      // A shadowed route takes the methods of a protected one.
+      if shadow == true { policy.shadow = true } else { policy.idempotency = .off }
       return policy
     }
     let parts = caller.compactMap { try? CallerPart.parse($0) }

@@ -7,8 +7,8 @@ import Wire
 struct IdentityComparisonTests {
   private static let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
 
-  /// A route in one line: `METHODS PATH HOST CALLER [SPELLING]`, an asterisk for any of the first three, `off` for the
-  /// caller.
+  /// A route in one line: `METHODS PATH HOST CALLER [SPELLING]`, an asterisk for any of the first three, `off` or
+  /// `shadow` for the caller.
   private static func route(_ text: String, at index: Int) throws -> RoutePolicy {
     let words = text.split(separator: " ").map(String.init)
     var match = RouteMatch()
@@ -18,6 +18,7 @@ struct IdentityComparisonTests {
     var policy = RoutePolicy(name: "r\(index)", match: match, upstream: upstream)
     policy.caller = CallerPolicy(parts: [.header(words[3])])
     if words[3] == "off" { policy.idempotency = .off }
+    if words[3] == "shadow" { policy.shadow = true }
     if words.count > 4 { policy.spelling = try #require(RoutePolicy.Spelling(rawValue: words[4])) }
     return policy
   }
@@ -38,6 +39,7 @@ struct IdentityComparisonTests {
     (["POST /a * x"], ["GET /a * off", "POST /a * x"]),
     (["POST /a * off"], ["POST /a * x"]), ([], ["* * * x"]),
     (["POST /a/** * x"], ["POST /a * x", "POST /a/** * x"]),
+    (["GET /a/** * x"], ["* /a/b * shadow", "GET /a/** * x"]),
   ]) func `unchanged requests keep their identity`(old: [String], new: [String]) throws {
     let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
     #expect(comparison.changes() == [])
@@ -54,6 +56,8 @@ struct IdentityComparisonTests {
     (["POST /a/** * x"], ["POST /a/{id} * x"], "0 none"), (["POST /a/** * x"], ["POST /a * x"], "0 none"),
     (["POST /a * x", "POST /b * x"], ["POST /a * x", "POST /** * y"], "1 1 caller"),
     (["POST,PATCH /a * x"], ["POST /a * x", "* * * off"], "0 1 off"),
+    // Only while it is shadowed it leaves the safe methods to others.
+    (["* /a/b * shadow", "GET /a/** * x"], ["* /a/b * off", "GET /a/** * x"], "1 0 off"),
     // A lenient route matches the other spelling, too.
     (["POST /a:b * x"], ["POST /a%3Ab * off", "POST /a:b * x"], "0 0 off"),
     // An earlier route takes one segment in other spellings than before, and the later one demands that of the others.

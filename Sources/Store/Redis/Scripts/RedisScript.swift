@@ -101,7 +101,7 @@ enum RedisScript: Int, CaseIterable {
       left = since + span + remember - now
       if state ~= 'released' then left = left + unknown end
     end
-    if left > 0 then left = math.max(left, (string.match(flags, 'f(%d+)') or 0) - now) end
+    left = math.max(left, (string.match(flags or '', 'f(%d+)') or 0) - now)
     if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
     """
 

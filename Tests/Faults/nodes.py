@@ -28,9 +28,10 @@ ports_given = set()
 def free_port():
     """A port that nobody listens on, and that was given to no other process of this run.
 
-    It is below those that Linux gives to connecting sockets, and those of the tests that may run beside."""
+    It is below those that Linux gives to connecting sockets, and none of those of the tests that may run beside, or of
+    the commands in the documentation, which are tried at the same time."""
     while True:
-        port = 6_000 + secrets.randbelow(10_000)
+        port = 10_000 + secrets.randbelow(6_000)
         with contextlib.suppress(OSError), socket.socket() as probe:
             # A connection that has ended does not matter to a server, which sets this as well.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -75,8 +76,12 @@ class Process:
         limit = time.monotonic() + self.start_timeout
         while not await self.is_up():
             if self.process.poll() is not None or time.monotonic() > limit:
-                raise RuntimeError(f"{self.name} does not start; see {self.directory}/{self.name}.log")
+                raise RuntimeError(f"{self.name} does not start: {self.last_lines()}")
             await asyncio.sleep(0.01)
+
+    def last_lines(self):
+        with open(os.path.join(self.directory, f"{self.name}.log"), "rb") as log:
+            return log.read()[-2000:].decode(errors="replace")
 
     def signal(self, number):
         if self.process and self.process.poll() is None:

@@ -8,8 +8,8 @@ PLANTED = {
         (
             "'completed ' .. ARGV[2]",
             "local own = not r or string.find(r, ARGV[1], 1, true) == 1\nif own then\n"
-            "  local state = r and string.byte(r, 36) or 105\n  if state == 99 then return {now, 'again'} end",
-            "local own = true\nif own then\n  local state = 105",
+            "  local state = r and string.byte(r, 36) or 105\n  if state == 99 then",
+            "local own = true\nif own then\n  local state = 105\n  if state == 99 then",
         )
     ],
     "lease-as-ttl": [

@@ -218,8 +218,7 @@ extension MetricFamily {
   public static let connections = MetricFamily(
     .counter, "connections_total", "Client connections accepted.")
   public static let connectionsRefused = MetricFamily(
-    .counter, "connections_refused_total",
-    "Client connections over the limit, while shutting down, or reset before they were accepted.")
+    .counter, "connections_refused_total", "Client connections over the limit, or while shutting down.")
   public static let openConnections = MetricFamily(
     .gauge, "open_connections", "Client connections open.")
   public static let framingErrors = MetricFamily(

@@ -240,18 +240,32 @@ struct CrashTests {
     return (other, connection, second)
   }
 
+  /// Has the first node wake up with its response to the order "k", whose record the second one has, and wait for that.
+  /// `refuse` lets the second attempt end with a refusal.
+  private func wakeUpTooLate(_ rig: Rig) async throws -> (
+    other: SemelProcess, connection: RawClient, refuse: () async throws -> Void
+  ) {
+    let gates = [Gate(), Gate()]
+    let (other, connection, second) = try await overtake(rig, gates)
+    gates[0].open()
+    rig.semel.thaw()
+    try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+    return (
+      other, connection,
+      {
+        gates[1].open()
+        _ = try await second.value
+      }
+    )
+  }
+
   /// Its response was complete when another node owned the record, whose own attempt then met a refusal.
   @Test func `a node that wakes up too late does not send again what it has run`() async throws {
     let configuration = Configuration(
       store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
     try await Rig.run(configuration) { rig in
-      let gates = [Gate(), Gate()]
-      let (other, connection, second) = try await overtake(rig, gates)
-      gates[0].open()
-      rig.semel.thaw()
-      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
-      gates[1].open()
-      _ = try await second.value
+      let (other, connection, refuse) = try await wakeUpTooLate(rig)
+      try await refuse()
       let first = try await connection.response()
       expectReplayed(first, 201)
       #expect(first.text == "first")
@@ -293,16 +307,11 @@ struct CrashTests {
     let configuration = Configuration(
       store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
     try await Rig.run(configuration) { rig in
-      let gates = [Gate(), Gate()]
-      let (other, connection, second) = try await overtake(rig, gates)
-      gates[0].open()
-      rig.semel.thaw()
-      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      let (other, connection, refuse) = try await wakeUpTooLate(rig)
       // Any of them may be the first to be granted the record.
       let duplicates = (0..<20).map { _ in Task { try await rig.order("k") } }
       try await rig.semel.counter("semel_waiting_requests", becomes: 21)
-      gates[1].open()
-      _ = try await second.value
+      try await refuse()
       let first = try await connection.response()
       #expect(first.text == "first")
       for duplicate in duplicates { expectReplayed(try await duplicate.value, of: first) }

@@ -12,11 +12,11 @@ extension RedisStore {
   }
 
   private func send(_ asked: ClaimCall) {
-    // What may take nothing over when it is sent has taken nothing over when it is granted.
+    // A claim that is sent without the right to take a record over has not taken one over when it is granted.
     let call = asked.with(permitted(asked.request))
     let firstAttempt = subscriber.epoch.firstAttempt
     let isWritten = nodes.startClaim(call.request, firstAttempt: firstAttempt) {
-      $0.claim(permitted(call.request), until: $1.deadline, firstAttempt: firstAttempt)
+      $0.claim(call.request, until: $1.deadline, firstAttempt: firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: call)
     }

@@ -12,9 +12,7 @@ extension RedisStore {
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(times.deadline.milliseconds)
-      // No fence of this call is older. Before the first copy there is none.
-      let begin = times.deadline.milliseconds - (isRepeated ? nodes.settings.timeout.count : 0)
-      writer.argument(begin)
+      writer.argument(times.deadline.milliseconds - (isRepeated ? nodes.settings.timeout.count : 0))
       isRepeated = true
     }
     nodes.publish(id.text, to: keys.invalidations)

@@ -14,8 +14,8 @@ extension RedisScript {
     if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
     """
 
-  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 the
-  /// time by the store's clock at which the call began; the deadline if this is the first copy.
+  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 the time
+  /// by the store's clock at which the call began; the deadline if this is the first copy.
   ///
   /// A record that this version cannot read is replaced by the fence alone. So an operator can remove it even if its
   /// key holds something other than a text.

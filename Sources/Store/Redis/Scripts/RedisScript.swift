@@ -25,9 +25,10 @@
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches
 /// one key, no owner overwrites another's response, and Lua copies no large text.
 ///
-/// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to live again, as it is: Redis (from 7.2
-/// on) and Valkey take a wait for replicas as one for the last write of its connection, and this copy may be the first
-/// on this one. `touch` does the same after a script that has only read a completed record (`ReplicaWaits`).
+/// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to live
+/// again, as it is: Redis (from 7.2 on) and Valkey take a wait for replicas as one for the last write of its connection,
+/// and this copy may be the first on this one. `touch` does the same after a script that has only read a completed
+/// record (`ReplicaWaits`).
 ///
 /// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error
 /// leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less

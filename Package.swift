@@ -31,8 +31,9 @@ let strict: [SwiftSetting] =
 
 /// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run
 /// takes a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and
-/// lld alone takes libraries in any order.
+/// lld alone takes libraries in any order. What is linked dynamically is bound at the start, and read-only from then on.
 let staticRuntime = [
+  "-Xlinker", "-z", "-Xlinker", "now",
   "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
   "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
 ]
@@ -93,15 +94,33 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
+    // Those that the ones above bring along, which nothing here imports.
+    .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-algorithms", exact: "1.2.1"),
+    .package(url: "https://github.com/apple/swift-async-algorithms", exact: "1.1.4"),
+    .package(url: "https://github.com/apple/swift-atomics", exact: "1.3.0"),
+    .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", exact: "1.7.3"),
+    .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-nio-transport-services", exact: "1.28.0"),
+    .package(url: "https://github.com/apple/swift-numerics", exact: "1.1.1"),
+    .package(url: "https://github.com/apple/swift-service-context", exact: "1.5.1"),
+    .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
   ],
   targets: [
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(
+      name: "CLua", path: "Tests/Simulation/CLua", pkgConfig: "lua5.1",
+      providers: [.apt(["liblua5.1-0-dev"])]),
     .systemLibrary(name: "CSwiftRuntime"),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
 
     module("Wire", [nioCore]),
-    module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
+    module("Idempotency", ["CZlib", "CZstd", "Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
     module("Platform", ["Idempotency", "Wire", nioCore, nioPosix, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
@@ -167,19 +186,31 @@ let package = Package(
       path: "Tests/Benchmarks/Fingerprint",
       swiftSettings: strict),
     .executableTarget(
+      name: "HeadBenchmark",
+      dependencies: ["Idempotency", "Wire", nioCore],
+      path: "Tests/Benchmarks/Heads",
+      swiftSettings: strict),
+    .executableTarget(
       name: "EncodingBenchmark",
       dependencies: ["Idempotency", "Store", nioCore],
       path: "Tests/Benchmarks/Encoding",
       swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Platform", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],
+      dependencies: [
+        "Platform", nioCore, nioPosix, nioConcurrency, nioHTTP1, nioHTTP2, nioHPACK, logging,
+      ],
       path: "Tests/TestSupport",
       swiftSettings: testing),
     .target(
       name: "WireOracle",
       dependencies: ["Wire", nioCore, nioEmbedded, nioHTTP1],
       path: "Tests/WireOracle",
+      swiftSettings: strict),
+    .target(
+      name: "SimRedis",
+      dependencies: ["CLua", crypto],
+      path: "Tests/Simulation/SimRedis",
       swiftSettings: strict),
     tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
@@ -199,10 +230,11 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "Store", "Idempotency", "Platform", "TLS", "TestSupport", "Wire", "store-writer", nioCore, nioPosix,
-        logging,
+        "Store", "Idempotency", "Platform", "SimRedis", "TLS", "TestSupport", "Wire", "store-writer", nioCore,
+        nioPosix, logging,
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    tests("SimRedisTests", ["SimRedis", "Store", "TestSupport"]),
     tests(
       "TransportTests",
       ["Transport", "Idempotency", "Platform", "TestSupport", "Wire", nioCore, nioPosix, logging]),
@@ -213,12 +245,25 @@ let package = Package(
         nioHPACK, nioHTTP2,
         logging,
       ]),
+    .target(name: "CSimulation", path: "Tests/Simulation/CSimulation"),
+    .executableTarget(
+      name: "simulate",
+      dependencies: [
+        "CSimulation", "Idempotency", "Platform", "Proxy", "Settings", "SimRedis", "Store", "Telemetry",
+        "Transport", "Wire",
+        nioCore, nioHTTP2, nioHPACK, logging,
+      ],
+      path: "Tests/Simulation",
+      exclude: ["CLua", "CSimulation", "SimRedis", "mutant_list.py", "mutants.py", "test_simulator.py"],
+      swiftSettings: strict),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),
   ]
 )
 
 if isForModuleTests {
-  package.targets.removeAll { $0.name == "EndToEndTests" || $0.name.hasSuffix("Benchmark") }
+  package.targets.removeAll {
+    $0.name == "EndToEndTests" || $0.name == "simulate" || $0.name.hasSuffix("Benchmark")
+  }
 }
 
 if isFuzzing {

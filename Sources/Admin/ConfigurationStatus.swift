@@ -4,11 +4,14 @@ public struct ConfigurationStatus: Sendable, Equatable {
   public struct Refusal: Sendable, Equatable {
     /// The time of the refusal, in the format of log entries.
     public var at: String
+    /// The first digits of the refused file's digest; `nil` if it could not be read as a configuration.
+    public var digest: String?
     /// The reasons, one line each, with file, line and column if the file is at fault.
     public var reasons: [String]
 
-    public init(at: String, reasons: [String]) {
+    public init(at: String, digest: String? = nil, reasons: [String]) {
       self.at = at
+      self.digest = digest
       self.reasons = reasons
     }
   }
@@ -29,7 +32,7 @@ public struct ConfigurationStatus: Sendable, Equatable {
   var text: String {
     var text = "configuration \(digest), loaded \(loadedAt)\n"
     if let refusal {
-      text += "reload refused \(refusal.at):\n"
+      text += "reload refused \(refusal.at)\(refusal.digest.map { " of \($0)" } ?? ""):\n"
       for reason in refusal.reasons { text += "  \(reason)\n" }
     }
     return text

@@ -99,6 +99,22 @@ struct RequestProgress {
   /// Whether a complete request waits for its response.
   var isBusy: Bool { waiting > 0 }
 
+  /// The complete requests that may wait for their responses. A request that waits is memory, which nobody else counts
+  /// here: a read of the socket may hold thousands.
+  static let maxWaiting = 8
+
+  /// Whether the client has sent more ahead than may wait. Nothing of that is handled.
+  private(set) var isFlooded = false
+
+  /// Whether what arrives now is handled.
+  mutating func accepts(head isHead: Bool) -> Bool {
+    if isHead, waiting >= Self.maxWaiting { isFlooded = true }
+    return !isFlooded
+  }
+
+  /// Whether the last response has ended that the connection has.
+  var isOver: Bool { isFlooded && !isBusy }
+
   private var action: DeadlineAction {
     if isBusy { return .remove }
     return .set(isReading ? Self.requestTime : Self.idleTime)
@@ -140,7 +156,11 @@ final class ConnectionGuard: ChannelDuplexHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
+    let part = unwrapInboundIn(data)
+    var isHead = false
+    if case .head = part { isHead = true }
+    guard progress.accepts(head: isHead) else { return }
+    switch part {
     case .head(var head):
       carryOut(progress.readHead(), context)
       // The layers above go by this one value of the field, whatever the version of HTTP.
@@ -153,8 +173,14 @@ final class ConnectionGuard: ChannelDuplexHandler {
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    if case .end = unwrapOutboundIn(data) { carryOut(progress.wroteEnd(), context) }
-    context.write(data, promise: promise)
+    guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+    carryOut(progress.wroteEnd(), context)
+    guard progress.isOver else { return context.write(data, promise: promise) }
+    let end = promise ?? context.eventLoop.makePromise()
+    end.futureResult.assumeIsolated().whenComplete { [channel = context.channel] _ in
+      channel.close(promise: nil)
+    }
+    context.write(data, promise: end)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -1,13 +1,15 @@
 import NIOCore
 
-/// The executor and the timers that all parts of one event loop share.
+/// The executor, the timers and the sockets that all parts of one event loop share.
 public struct EventLoopContext: Sendable {
   public let loop: any EventLoop
   public let executor: LoopExecutor
   public let timers: LoopTimers
+  public let sockets: any Sockets
 
-  public init(loop: any EventLoop) {
+  public init(loop: any EventLoop, sockets: any Sockets = SystemSockets.shared) {
     self.loop = loop
+    self.sockets = sockets
     executor = LoopExecutor(loop: loop)
     timers = LoopTimers(executor: executor)
   }
@@ -27,6 +29,11 @@ public struct EventLoopContext: Sendable {
     try await Task(executorPreference: executor) { () async -> Result<Success, Failure> in
       do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
     }.value.get()
+  }
+
+  /// Suspends the task until the loop has run what is ready. `Task.yield` would leave the loop.
+  public func yield() async {
+    await withUnsafeContinuation { continuation in loop.execute { continuation.resume() } }
   }
 
   /// Suspends the task for a time, without blocking the loop.

@@ -6,7 +6,8 @@ import NIOCore
 /// After a stall of the process (a debugger, a pause of the machine), the timers fire only after the loop has read its
 /// sockets again: a late timer proves nothing about a peer whose bytes were not read yet.
 ///
-/// Confined to its loop. The wheel turns only while a timer runs.
+/// Confined to its loop, which it wakes when a timer is due, and once shortly before: who was kept from running for long
+/// notices it there.
 public final class LoopTimers: @unchecked Sendable {
   public typealias Token = TimerWheel<() -> Void>.Token
 
@@ -16,12 +17,19 @@ public final class LoopTimers: @unchecked Sendable {
   /// and each time-out may wait for longer by itself.
   private static let catchingUp: TimeAmount = .milliseconds(20)
 
+  /// The loop's next call.
+  private struct Turn {
+    let at: NIODeadline
+    let call: Scheduled<Void>
+    /// The delay from which it counts as late.
+    let tolerance: TimeAmount
+  }
+
   private let loop: any EventLoop
   let executor: LoopExecutor
   private var wheel: TimerWheel<() -> Void>
-  private var isTurning = false
-  /// The time of the wheel's next turn.
-  private var turnAt = NIODeadline.distantFuture
+  /// `nil` only while no timer runs, or inside a turn.
+  private var next: Turn?
   private var isCatchingUp = false
 
   public init(executor: LoopExecutor) {
@@ -39,7 +47,7 @@ public final class LoopTimers: @unchecked Sendable {
     // Rounded up, plus one for the tick that has begun, so that no timer fires early.
     let tick = Self.ticks(now + .nanoseconds(span)) + 1
     let token = wheel.start(at: tick, fire)
-    turn()
+    if !isCatchingUp { turn(for: tick, now) }
     return token
   }
 
@@ -56,24 +64,40 @@ public final class LoopTimers: @unchecked Sendable {
     Int64(instant.uptimeNanoseconds) / tick.nanoseconds
   }
 
-  private func turn(in span: TimeAmount = tick) {
-    guard !isTurning else { return }
-    isTurning = true
-    turnAt = .now() + span
-    loop.scheduleTask(deadline: turnAt) { self.turned() }
+  /// Has the loop call in time for what is due at a tick.
+  ///
+  /// A stall can end just before that, when nothing is late yet and nothing is read: the call shortly before is late then.
+  private func turn(for tick: Int64, _ now: NIODeadline) {
+    let due = NIODeadline.uptimeNanoseconds(UInt64(max(tick, 0)) &* UInt64(Self.tick.nanoseconds))
+    let look = due - Self.catchingUp
+    if look > now {
+      turn(at: look, tolerance: Self.tick)
+    } else {
+      turn(at: due, tolerance: .milliseconds(Lateness.tolerance))
+    }
+  }
+
+  private func turn(at instant: NIODeadline, tolerance: TimeAmount) {
+    if let next {
+      if next.at <= instant { return }
+      next.call.cancel()
+    }
+    let call = loop.scheduleTask(deadline: instant) { self.turned() }
+    next = Turn(at: instant, call: call, tolerance: tolerance)
   }
 
   private func turned() {
-    isTurning = false
     let now = NIODeadline.now()
-    isCatchingUp = !isCatchingUp && now - turnAt > .milliseconds(Lateness.tolerance)
+    let isLate = next.map { now - $0.at > $0.tolerance } ?? false
+    next = nil
+    isCatchingUp = !isCatchingUp && isLate
     // The loop reads its sockets in between.
-    if isCatchingUp { return turn(in: Self.catchingUp) }
+    if isCatchingUp { return turn(at: now + Self.catchingUp, tolerance: .milliseconds(Lateness.tolerance)) }
     // One at a time, since one that fires may stop another that is due.
     for token in wheel.advance(to: Self.ticks(now)) {
       if let fire = wheel.take(token) { fire() }
     }
-    if wheel.count > 0 { turn() }
+    if let tick = wheel.next { turn(for: tick, now) }
     executor.drain()
   }
 }

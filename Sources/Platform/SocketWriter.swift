@@ -50,9 +50,20 @@ public final class SocketWriter: @unchecked Sendable {
 
   /// Whether the socket holds bytes from the peer that were not read yet. False if that cannot be determined.
   public func hasUnread(_ context: ChannelHandlerContext) -> Bool {
-    guard let descriptor, context.channel.isActive else { return false }
+    guard context.channel.isActive else { return false }
+    guard let descriptor else { return (context.channel as? any DescriptorlessChannel)?.arrival == .bytes }
     var byte: UInt8 = 0
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
+  }
+
+  /// The bytes that wait in NIO, and where they leave unchanged also those that the peer's machine has not acknowledged.
+  public func unsentBytes(_ context: ChannelHandlerContext) -> Int {
+    guard context.channel.isActive else { return 0 }
+    let waiting = try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)
+    var queued: Int32 = 0
+    // TIOCOUTQ, which Linux also calls SIOCOUTQ.
+    if let descriptor, ioctl(descriptor, UInt(TIOCOUTQ), &queued) != 0 { queued = 0 }
+    return (waiting ?? 0) + Int(queued)
   }
 
   /// Writes as much as the kernel takes, now or with the batch, and passes the rest to NIO, which also handles a write

@@ -90,6 +90,13 @@ public struct TimerWheel<Payload> {
     return due
   }
 
+  /// The first tick at which a timer may be due, at most one round of the wheel ahead; `nil` without timers.
+  public var next: Int64? {
+    guard count > 0 else { return nil }
+    let end = now + mask
+    return ((now + 1)..<end).first { buckets[Int($0 & mask)] != Self.none } ?? end
+  }
+
   /// Removes a timer that is due, and returns its payload; `nil` if it was stopped meanwhile.
   public mutating func take(_ token: Token) -> Payload? { isRunning(token) ? remove(token.slot) : nil }
 

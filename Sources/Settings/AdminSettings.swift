@@ -6,7 +6,8 @@ public struct AdminSettings: Hashable, Sendable {
   public var host: String
   /// The port; 0 selects any free one.
   public var port: Int
-  /// The path of the file with the token; `nil` is allowed only on loopback.
+  /// The path of the file with the token; `nil` is allowed only on loopback. A relative one may not exist yet: the
+  /// start makes it.
   public var tokenFile: String?
   /// Further host names and addresses for `Host`, in lower case, besides those of loopback and the address at which a
   /// request arrives. Requests with another `Host` are refused, since a web page could point its own name at this
@@ -56,6 +57,7 @@ extension AdminSettings {
   private static func readToken(_ member: Value) -> (path: String, bytes: Int)? {
     guard member.missingVariable == nil else { return nil }
     return member.parsed("the path of a file that holds a token") { path throws(Refusal) in
+      guard !AdminTokenFile.isMade(at: path) else { return (path: path, bytes: AdminTokenFile.madeBytes) }
       let token = try SecretFile.named(path).revealed.utf8
       let rest = token.drop { " \t".utf8.contains($0) }
       guard !rest.isEmpty else { throw Refusal("names \(path), which holds spaces alone in its first line") }

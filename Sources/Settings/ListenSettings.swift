@@ -101,6 +101,26 @@ extension ListenSettings {
   }
 }
 
+extension ServerAddress {
+  /// Whether a listener at this address leaves none to one at another: both are the same, or one is a wildcard of which
+  /// the other is a part. That of IPv6 takes IPv4, too. A name is not looked up.
+  func excludes(_ other: ServerAddress) -> Bool {
+    guard case .tcp(let host, let port) = self, case .tcp(let otherHost, port) = other else {
+      return self == other
+    }
+    // Port 0 is another port each time.
+    guard port != 0, host.lowercased() != otherHost.lowercased() else { return port != 0 }
+    let (address, otherAddress) = (IPAddress(host), IPAddress(otherHost))
+    return address != nil && address == otherAddress || Self.covers(address, otherAddress)
+      || Self.covers(otherAddress, address)
+  }
+
+  private static func covers(_ wildcard: IPAddress?, _ address: IPAddress?) -> Bool {
+    guard let wildcard, wildcard.isAny else { return false }
+    return !wildcard.isIPv4 || address?.isIPv4 == true
+  }
+}
+
 extension ListenSettings {
   var shown: Shown {
     var shownMode: Shown?

@@ -10,6 +10,9 @@ extension RedisSettings {
     "url", "topology", "nodes", "master_name", "username", "password_file", "tls", "sentinel",
     "replicas", "durable", "failover_grace", "plain_claims",
   ]
+  /// The members by which other programs name a Redis, of which a URL takes the place.
+  static let strangers = ["host", "port", "address", "db", "database"]
+  static let urlRemedy = "write store.url: redis://HOST:PORT/0"
 
   /// Reads the members of `store` for a Redis; `nil` if the servers' addresses are missing or invalid.
   static func read(_ section: Section) -> RedisSettings? {
@@ -18,6 +21,7 @@ extension RedisSettings {
     guard section.isSound("topology") else {
       // Nothing is reported about the members that depend on it.
       for name in members { _ = section.member(name) }
+      section.declare(strangers)
       return nil
     }
     var settings: RedisSettings?
@@ -46,6 +50,7 @@ extension RedisSettings {
 
   private static func readStandalone(_ section: Section) -> RedisSettings? {
     section.refuse(["nodes"], "belongs to topology: sentinel or cluster; write url, or take it out")
+    section.refuse(strangers, "is no member; \(urlRemedy)")
     section.refuse(["master_name", "sentinel"], "belongs to topology: sentinel; take it out")
     guard let url = section.member("url") else {
       section.refuseMissing("url", "is missing: write \(allowed)")
@@ -56,6 +61,7 @@ extension RedisSettings {
 
   private static func readSentinel(_ section: Section) -> RedisSettings? {
     section.refuse(["url"], "belongs to topology: standalone; write the Sentinels' addresses in nodes")
+    section.refuse(strangers, "is no member; write HOST:PORT in nodes")
     let nodes = endpoints(section, of: "the Sentinels", port: 26379)
     let master = section.text("master_name", "the name under which the Sentinels know the master")
     if section["master_name"] == nil {
@@ -75,6 +81,7 @@ extension RedisSettings {
       ["url"],
       "belongs to topology: standalone; write the host and port in nodes (a cluster has database 0 alone)")
     section.refuse(["master_name", "sentinel"], "belongs to topology: sentinel; take it out")
+    section.refuse(strangers, "is no member; write HOST:PORT in nodes")
     return endpoints(section, of: "some nodes", port: 6379).map { RedisSettings(.cluster($0)) }
   }
 

@@ -41,7 +41,7 @@ extension Settings {
   /// Reads the listeners. Returns the TLS sections of those that were read, in the order of `listen`.
   private mutating func readListeners(_ document: Section) -> [Value?] {
     var secured: [Value?] = []
-    var taken: [ServerAddress: String] = [:]
+    var taken: [(address: ServerAddress, place: String)] = []
     if let items = document.member("listen")?.items("a list such as [{address: \"127.0.0.1:8080\"}]") {
       if items.isEmpty {
         document["listen"]?.refuse("must name an address, such as [{address: \"127.0.0.1:8080\"}]")
@@ -57,7 +57,7 @@ extension Settings {
         return settings
       }
     } else {
-      for listener in listen { taken[listener.address] = "the default of listen" }
+      taken = listen.map { ($0.address, "the default of listen") }
     }
     document.section("admin") { section in
       admin = AdminSettings.read(section)
@@ -85,12 +85,16 @@ extension Settings {
   }
 
   private static func refuseTaken(
-    _ address: ServerAddress, _ member: Value, _ taken: inout [ServerAddress: String]
+    _ address: ServerAddress, _ member: Value, _ taken: inout [(address: ServerAddress, place: String)]
   ) {
-    // Port 0 is another port each time.
-    if case .tcp(_, 0) = address { return }
-    if let other = taken[address] { member.refuse("is taken by \(other); write another address") }
-    taken[address] = member.path
+    if let other = taken.first(where: { $0.address.excludes(address) }) {
+      member.refuse(
+        other.address == address
+          ? "is taken by \(other.place); write another address"
+          : "cannot be beside \(other.place), \(other.address), which has its port and an address in common; write "
+            + "another port")
+    }
+    taken.append((address, member.path))
   }
 
   /// Reads the upstreams, and returns the names of all of them in the file's order, including those with an error.

@@ -1,3 +1,4 @@
+import Glibc
 import Idempotency
 
 /// The place and the treatment of records.
@@ -88,12 +89,16 @@ extension StoreSettings {
       section["path"]?.refuse(
         "must be the path of a file, such as /var/lib/semel/semel.db: in memory, every record would be gone at the next "
           + "start")
+    } else if let path, Self.isDirectory(path) {
+      section["path"]?.refuse("names a directory; name a file in it, such as \(Self.file(in: path))")
     }
     // Nothing is reported about other members if `kind` itself cannot be read.
     if section.isSound("kind") {
       section.refuse(RedisSettings.members, "belongs to kind: redis; write that, or take it out")
+      section.refuse(
+        RedisSettings.strangers, "is no member; for a Redis write kind: redis and \(RedisSettings.urlRemedy)")
     } else {
-      section.declare(RedisSettings.members)
+      section.declare(RedisSettings.members + RedisSettings.strangers)
     }
     section.flag("trust_clock", into: &trustsClock)
     if trustsClock {
@@ -101,6 +106,15 @@ extension StoreSettings {
         "is for one start after which the store's clock is right; take it out again, since a wrong clock would "
           + "make the store forget")
     }
+  }
+
+  private static func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private static func file(in directory: String) -> String {
+    directory + (directory.hasSuffix("/") ? "" : "/") + "semel.db"
   }
 
   /// Refuses a time-out that a single wait for missing replicas uses up.

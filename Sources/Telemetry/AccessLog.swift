@@ -10,6 +10,7 @@ public struct AccessLog: Sendable {
   /// The sampling interval of replays: one of this many is written. 0 writes none.
   private let replaySample: Int
   private let replays = ReplayCount()
+  private let refusals = Refusals()
 
   /// Creates an access log.
   ///
@@ -22,9 +23,36 @@ public struct AccessLog: Sendable {
     self.replaySample = replaySample
   }
 
-  /// Writes the entry of an ended request, unless the log is disabled or sampling omits it.
-  public func write(_ entry: borrowing AccessLogEntry) {
-    guard isEnabled, isWanted(entry) else { return }
+  /// Writes the entry of an ended request, unless the log is disabled or sampling omits it, or too many like it come
+  /// from strangers.
+  ///
+  /// - Parameter now: The time of a monotonic clock, in nanoseconds.
+  /// - Returns: Whether to call `writeLeftOut` in a second.
+  public func write(_ entry: borrowing AccessLogEntry, now: @autoclosure () -> UInt64) -> Bool {
+    guard isEnabled, isWanted(entry) else { return false }
+    if let reason = entry.refusal, entry.outcome == .refused, entry.callerDigest == nil,
+      case .leaveOut(let isFirst) = refusals.pace.withLock({ [now = now()] in $0.count(reason, now: now) })
+    {
+      return isFirst
+    }
+    write(entry)
+    return false
+  }
+
+  /// Writes the numbers of the entries that were left out.
+  public func writeLeftOut() {
+    for (reason, count) in refusals.pace.withLock({ $0.takeLeftOut() }) {
+      var line = LogLine(format: format)
+      line.add("time", Timestamp.now())
+      line.add("level", "info")
+      line.add("message", "refused requests left out")
+      line.add("reason", reason.text)
+      line.add("count", count)
+      sink.write(line.end())
+    }
+  }
+
+  private func write(_ entry: borrowing AccessLogEntry) {
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())
     line.add("level", "info")
@@ -67,6 +95,11 @@ public struct AccessLog: Sendable {
     guard entry.outcome == .replayed, replaySample != 1 else { return true }
     return replaySample > 0 && replays.next() % replaySample == 0
   }
+}
+
+/// The refused requests without a known caller, over all event loops.
+private final class Refusals: Sendable {
+  let pace = Mutex(RefusalPace())
 }
 
 /// The number of replays so far, which decides the sampling.

@@ -24,6 +24,7 @@ public final class SignedTokens: TokenVerifier {
   private let claims: Set<String>
   private let tally: TokenTally
   private let cache = Mutex(TokenCache())
+  private let refusals = Mutex(RefusedTokens())
 
   /// - Parameters:
   ///   - claims: The claims that name callers.
@@ -49,12 +50,48 @@ public final class SignedTokens: TokenVerifier {
     if case .source(let source) = trust { source.edition } else { 0 }
   }
 
-  public func known(_ token: [UInt8]) -> VerifiedToken? {
+  public func known(_ token: [UInt8]) -> TokenReading? {
     let (digest, edition) = (Digest256.sha256(of: token), edition)
-    let known = cache.withLock { $0.find(digest, edition: edition, now: Self.now) }
-    if known != nil { tally.hits.add(1, ordering: .relaxed) }
-    return known
+    if let known = cache.withLock({ $0.find(digest, edition: edition, now: Self.now) }) {
+      tally.hits.add(1, ordering: .relaxed)
+      return .verified(known)
+    }
+    guard let fault = refusals.withLock({ $0.find(digest, edition: edition, now: Self.now) }) else {
+      return nil
+    }
+    tally.refused(fault)
+    return .refused(fault)
   }
+
+  public func remember(_ check: TokenCheck, of token: [UInt8]) {
+    let (fault, edition): (TokenFault, Int)
+    switch check {
+    case .verified: return
+    case .refused(let met, let checked), .keyUnknown(let met, let checked): (fault, edition) = (met, checked)
+    }
+    // Time or new keys may mend any other fault.
+    guard fault == .untrusted || fault == .malformed else { return }
+    let digest = Digest256.sha256(of: token)
+    refusals.withLock { $0.insert(digest, fault, edition: edition, now: Self.now) }
+  }
+
+  public func cost(of token: [UInt8]) -> Int {
+    guard let (name, keyID) = CompactToken.statement(of: token),
+      let algorithm = TokenAlgorithm(rawValue: name)
+    else { return Self.malformedCost }
+    let tries =
+      switch trust {
+      case .unverified: 0
+      case .fixed(let set): set.tries(for: keyID, by: algorithm)
+      case .source(let source): source.keys.0.tries(for: keyID, by: algorithm)
+      }
+    return Self.readingCost + tries * algorithm.verificationTime
+  }
+
+  /// The time that it takes to read a token, and the one that a token counts whose header says nothing: it comes after
+  /// those that can be accepted. In microseconds.
+  private static let readingCost = 10
+  private static let malformedCost = 1000
 
   public func check(_ text: [UInt8]) -> TokenCheck {
     let (check, edition) = check(CompactToken(text))
@@ -63,7 +100,7 @@ public final class SignedTokens: TokenVerifier {
       tally.verified.add(1, ordering: .relaxed)
       let digest = Digest256.sha256(of: text)
       cache.withLock { $0.insert(digest, token, edition: edition) }
-    case .refused(let fault), .keyUnknown(let fault, _): tally.refused(fault)
+    case .refused(let fault, _), .keyUnknown(let fault, _): tally.refused(fault)
     }
     return check
   }
@@ -75,36 +112,39 @@ public final class SignedTokens: TokenVerifier {
 
   /// The result, and the edition of the keys that it is by.
   private func check(_ token: CompactToken?) -> (TokenCheck, edition: Int) {
-    guard let token else { return (.refused(.malformed), 0) }
+    guard let token else {
+      let edition = edition
+      return (.refused(.malformed, edition: edition), edition)
+    }
     switch trust {
-    case .unverified: return (read(token), 0)
-    case .fixed(let set): return (check(token, by: set, edition: nil), 0)
+    case .unverified: return (read(token, edition: 0), 0)
+    case .fixed(let set): return (check(token, by: set, edition: 0, isFinal: true), 0)
     case .source(let source):
       let (set, edition) = source.keys
-      return (check(token, by: set, edition: edition), edition)
+      return (check(token, by: set, edition: edition, isFinal: false), edition)
     }
   }
 
-  /// - Parameter edition: The edition of the keys; `nil` if there will be no other.
-  private func check(_ token: CompactToken, by set: KeySet, edition: Int?) -> TokenCheck {
+  /// - Parameter isFinal: Whether there will be no other keys.
+  private func check(_ token: CompactToken, by set: KeySet, edition: Int, isFinal: Bool) -> TokenCheck {
     // The token never chooses beyond this list, and each key serves the algorithms of its own kind alone.
     guard let algorithm = TokenAlgorithm(rawValue: token.algorithm), rules.algorithms.contains(algorithm)
-    else { return .refused(.untrusted) }
+    else { return .refused(.untrusted, edition: edition) }
     func refused(_ fault: TokenFault) -> TokenCheck {
-      edition.map { .keyUnknown(fault, edition: $0) } ?? .refused(fault)
+      isFinal ? .refused(fault, edition: edition) : .keyUnknown(fault, edition: edition)
     }
     guard !set.isEmpty else { return refused(.keysMissing) }
     guard set.verifies(token, by: algorithm) else {
       // Fetching the key that the token names again would not help, since it has not signed the token.
-      return set.holdsKey(of: token) ? .refused(.untrusted) : refused(.untrusted)
+      return set.holdsKey(of: token) ? .refused(.untrusted, edition: edition) : refused(.untrusted)
     }
-    return read(token)
+    return read(token, edition: edition)
   }
 
-  private func read(_ token: CompactToken) -> TokenCheck {
+  private func read(_ token: CompactToken, edition: Int) -> TokenCheck {
     switch rules.read(token.payload, claims: claims, now: Self.now) {
     case .success(let token): .verified(token)
-    case .failure(let fault): .refused(fault)
+    case .failure(let fault): .refused(fault, edition: edition)
     }
   }
 }

@@ -11,7 +11,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
   private let logger: Logger
   private let loops: Int
-  private let strayBytes: StrayBytes
+  private let faults: BackendFaults
   private let unreached: UnreachedBackends
   /// The requests for which no connection to their backend could be made, by upstream.
   private var connectFailures = LogPace<String>()
@@ -28,16 +28,16 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   /// - Parameters:
   ///   - context: The event loop that the transport is confined to. Call `begin` and `shutdown` on it.
   ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
-  ///   - logger: The logger of backends that cannot be reached, of repeated attempts to connect, and of stray bytes.
-  ///   - strayBytes: The counts of stray bytes, shared with the other loops.
+  ///   - logger: The logger of backends that cannot be reached, of repeated attempts to connect, and of faults.
+  ///   - faults: The backends' faults, shared with the other loops.
   ///   - unreached: The backends that are not reached, shared with the other loops.
   ///   - tls: The TLS clients, shared with the other loops.
   public init(
-    context: EventLoopContext, loops: Int, logger: Logger, strayBytes: StrayBytes = StrayBytes(),
+    context: EventLoopContext, loops: Int, logger: Logger, faults: BackendFaults = BackendFaults(),
     unreached: UnreachedBackends = UnreachedBackends(), tls: BackendTLS = BackendTLS()
   ) {
     self.tls = tls
-    self.strayBytes = strayBytes
+    self.faults = faults
     self.unreached = unreached
     self.context = context
     self.loops = loops
@@ -59,6 +59,11 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     return exchange
   }
 
+  /// Starts an exchange anew over HTTP/1.1, because the backend takes no such head over HTTP/2.
+  func startOverHTTP1(_ exchange: HTTPExchange) {
+    exchange.start(in: pool(for: exchange.request.upstream, .http1))
+  }
+
   /// Adopts the upstreams of a new configuration. The connections to others close, those in use after their exchange.
   public func adopt(_ upstreams: [String: UpstreamSettings]) {
     context.loop.assertInEventLoop()
@@ -77,13 +82,23 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
 
   /// Handles the end of a connection on which the backend sent bytes unasked.
   func didEndForStrayBytes(of name: String) {
-    guard let count = strayBytes.count(of: name, at: .now()) else { return }
+    guard let count = faults.count(.strayBytes, of: name, at: .now()) else { return }
     logger.warning(
       """
       a backend sent bytes that no request asked for, and its connection was closed; look for a response longer than its \
       Content-Length, a body in response to HEAD or with 204 or 304, a second response to one request, or a message \
       about an idle connection
       """, metadata: ["upstream": "\(name)", "connections": "\(count)"])
+  }
+
+  /// Handles a response that breaks a rule of HTTP, so that no more than its head can be read.
+  func didReceiveMalformed(from name: String, because rule: String) {
+    guard let count = faults.count(.malformedResponse, of: name, at: .now()) else { return }
+    logger.warning(
+      """
+      a backend's response breaks a rule of HTTP and cannot be read behind its status, so that it is not kept; the next \
+      line about such responses comes in a minute at the earliest
+      """, metadata: ["upstream": "\(name)", "rule": "\(rule)", "responses": "\(count)"])
   }
 
   /// Handles a request for which the last attempt to connect has failed.

@@ -42,7 +42,7 @@ struct AbuseTests {
     }
 
   @Test func `a client of HTTP 2 that does not read at all is reset`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 4s}"])) { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(64 << 20)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy, receiveBuffer: 64 << 10)
       connection.inbox.withValue { $0.isCounting = true }
@@ -58,7 +58,7 @@ struct AbuseTests {
   }
 
   @Test func `a client that reads slowly is not cut`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 2s, idle_timeout: 2s}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 6s, idle_timeout: 6s}"])) { rig in
       let size = 96 << 20
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(size)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -67,7 +67,7 @@ struct AbuseTests {
       try await connection.send(Rig.orderText(nil, path: "/open"))
       for _ in 0..<12 {
         // Pauses that are shorter than the time-out, and longer in all.
-        try await Task.sleep(for: .milliseconds(250))
+        try await Task.sleep(for: .milliseconds(600))
         try await connection.setReading(true)
         try await Task.sleep(for: .milliseconds(20))
         try await connection.setReading(false)
@@ -81,7 +81,7 @@ struct AbuseTests {
   }
 
   @Test func `a client that has taken all of its response may be idle for longer`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 4s}"])) { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(8 << 20)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy, receiveBuffer: 64 << 10)
       try await connection.setReading(false)
@@ -91,7 +91,7 @@ struct AbuseTests {
       try await connection.setReading(true)
       #expect(try await connection.response().body.count == 8 << 20)
       // Longer than `write_timeout`.
-      try await Task.sleep(for: .milliseconds(2500))
+      try await Task.sleep(for: .milliseconds(5500))
       try await connection.send(Rig.orderText("k"))
       expectExecuted(try await connection.response())
     }
@@ -135,7 +135,7 @@ struct AbuseTests {
   }
 
   @Test func `many slow heads time out, and other clients are served meanwhile`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{header_timeout: 1s}", "workers": "1"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{header_timeout: 4s}", "workers": "1"])) { rig in
       var slow: [RawClient] = []
       for _ in 0..<100 {
         let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -150,7 +150,7 @@ struct AbuseTests {
       }
       for number in 0..<20 { expectExecuted(try await rig.order("other-\(number)")) }
       for connection in slow {
-        let bytes = try await connection.closedByPeer(within: .seconds(10))
+        let bytes = try await connection.closedByPeer()
         #expect(bytes.isEmpty || String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 408 "))
       }
       trickle.cancel()
@@ -172,7 +172,7 @@ struct AbuseTests {
   }
 
   @Test func `a body that arrived while the process stood still is not late`() async throws {
-    let limits = "{body_timeout: 3s, header_timeout: 3s, idle_timeout: 3s}"
+    let limits = "{body_timeout: 6s, header_timeout: 6s, idle_timeout: 6s}"
     try await Rig.run(Configuration(top: ["limits": limits, "workers": "1"])) { rig in
       let size = 300 << 10
       let text = Rig.orderText("k", body: String(repeating: "x", count: size))
@@ -184,7 +184,7 @@ struct AbuseTests {
       async let sent: Void = connection.send(text.dropFirst(text.count - size + 100).description)
       try await idle.send(Rig.orderText("idle"))
       // Longer than the limits.
-      try await Task.sleep(for: .milliseconds(3500))
+      try await Task.sleep(for: .milliseconds(6500))
       rig.semel.thaw()
       try await sent
       expectExecuted(try await connection.response())

@@ -33,6 +33,19 @@ struct AdminConnectionTests {
     }
   }
 
+  @Test func `of many requests that a client sends ahead eight are responded to, and the connection ends`()
+    async throws
+  {
+    try await Rig.run { rig in
+      let metrics = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+      let client = try await RawClient(port: rig.semel.ports.admin)
+      try await client.send(String(repeating: metrics, count: 500))
+      for _ in 0..<8 { #expect(try await client.response(to: "GET").status == 200) }
+      try await client.closedByPeer()
+      #expect(client.inbox.value.bytes.count == 0)
+    }
+  }
+
   @Test func `a connection without a complete request ends after ten seconds`() async throws {
     try await Rig.run { rig in
       let port = rig.semel.ports.admin

@@ -24,6 +24,36 @@ struct AdminTokenTests {
     return others
   }
 
+  @Test func `the first start makes a token that only its owner can read, and the commands find it`()
+    async throws
+  {
+    let folder = TemporaryDirectory()
+    let backend = OrdersBackend()
+    try await backend.start()
+    let ports = SemelProcess.Ports()
+    let inFolder = ["sh", "-c", "cd \(folder.path) && exec \"$@\"", "sh"]
+    let text = Configuration(admin: ["token_file": "semel.token"]).text(
+      ports: ports, backend: backend.port, storePath: folder.file("semel.db"), redis: nil)
+    try await Rig.withSlots {
+      let process = try await SemelProcess(ports: ports, configuration: text, under: inFolder)
+      let made = try FileManager.default.attributesOfItem(atPath: folder.file("semel.token"))
+      #expect(made[.posixPermissions] as? Int == 0o600)
+      let token = try String(contentsOfFile: folder.file("semel.token"), encoding: .utf8)
+      #expect(token.count == 65 && Set(token.dropLast()).count > 4)
+      let refused = try await process.admin.send("GET", "/v1/config")
+      #expect(refused.status == 401)
+      let list = [SemelProcess.binary, "key", "list", "--admin", "http://127.0.0.1:\(ports.admin)"]
+      #expect(try await ManagedProcess(inFolder + list).exit() == .code(0))
+      #expect(try await ManagedProcess(list).exit() == .code(1))
+      try await process.kill()
+      // A later start keeps it.
+      try await process.start()
+      #expect(try String(contentsOfFile: folder.file("semel.token"), encoding: .utf8) == token)
+      try await process.kill()
+    }
+    try await backend.stop()
+  }
+
   @Test func `spaces around the token in its file lock nobody out`() async throws {
     let secrets = TemporaryDirectory()
     try "\t \(Self.token) \t\nmore".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)

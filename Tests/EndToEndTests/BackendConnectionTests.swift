@@ -25,6 +25,28 @@ struct BackendConnectionTests {
     }
   }
 
+  @Test func `a connection that its backend keeps for a second is dropped before, and not used again`()
+    async throws
+  {
+    let ended = Watched(0)
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write(
+        "HTTP/1.1 201 Created\r\nContent-Length: 0\r\nKeep-Alive: timeout=1, max=100\r\n\r\n")
+      connection.readToEnd()
+      ended.withValue { $0 += 1 }
+    }
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'", "idle_timeout": "10m"])
+    try await Rig.run(configuration) { rig in
+      for number in 1...2 {
+        expectExecuted(try await rig.order("k\(number)"))
+        _ = try await ended.until("the end of connection \(number)") { $0 == number ? true : nil }
+      }
+      #expect(backend.tally.connections == 2 && backend.tally.requests == 2)
+    }
+  }
+
   @Test(arguments: ["off", "auto"])
   func `an idle connection under TLS is not used again`(http2: String) async throws {
     var backend = try await SecureBackend()
@@ -41,16 +63,25 @@ struct BackendConnectionTests {
 
   /// Responds to every request and ends the connection in the same segment, without Connection: close.
   ///
-  /// - Parameter ended: how many of them it has ended.
-  private static func hasty(_ address: RawServer.Address, ended: Watched<Int> = Watched(0)) throws
-    -> RawServer
-  {
+  /// - Parameters:
+  ///   - ended: how many of them it has ended.
+  ///   - torn: how many of these ends left in a segment of their own, since the machine was busy.
+  private static func hasty(
+    _ address: RawServer.Address, ended: Watched<Int> = Watched(0), torn: Watched<Int> = Watched(0)
+  ) throws -> RawServer {
     try RawServer(address) { connection in
       try connection.readRequest()
-      try connection.writeLast("HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\ndone")
+      if try !connection.writeLast("HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\ndone") {
+        torn.withValue { $0 += 1 }
+      }
       ended.withValue { $0 += 1 }
       connection.readToEnd()
     }
+  }
+
+  /// Nobody can see an end that has yet to come: a request that meets one of these may have been lost.
+  private static func expectKept(_ statuses: [Int: Int], of count: Int, torn: Watched<Int>) {
+    #expect(statuses[201, default: 0] >= count - torn.value, "\(statuses)")
   }
 
   private static let rounds = 500
@@ -61,8 +92,8 @@ struct BackendConnectionTests {
   {
     let directory = TemporaryDirectory()
     let path = directory.file("backend")
-    let ended = Watched(0)
-    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback, ended: ended)
+    let (ended, torn) = (Watched(0), Watched(0))
+    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback, ended: ended, torn: torn)
     let url = isUnix ? "'unix:\(path)'" : "'http://127.0.0.1:\(backend.port)'"
     try await Rig.run(Configuration(upstream: ["url": url])) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -73,15 +104,17 @@ struct BackendConnectionTests {
         // A unix socket cannot carry a response and the end in one, and nobody can see an end that has yet to come.
         if isUnix { _ = try await ended.until("the connection's end") { $0 > number ? true : nil } }
       }
-      #expect(statuses == [201: Self.rounds])
-      #expect(backend.tally.requests == Self.rounds)
+      if isUnix { #expect(statuses == [201: Self.rounds]) }
+      Self.expectKept(statuses, of: Self.rounds, torn: torn)
+      #expect(backend.tally.requests == Self.rounds || torn.value > 0)
     }
     withExtendedLifetime(directory) {}
   }
 
   /// On a unix socket the end may come after the next request was sent, which nobody can help.
   @Test func `requests that are sent ahead of the previous response leave nothing unknown`() async throws {
-    let backend = try Self.hasty(.loopback)
+    let torn = Watched(0)
+    let backend = try Self.hasty(.loopback, torn: torn)
     let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
     try await Rig.run(configuration) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -89,7 +122,7 @@ struct BackendConnectionTests {
       try await client.send((0..<200).map { Rig.orderText(nil, path: "/open/\($0)") }.joined())
       var statuses: [Int: Int] = [:]
       for _ in 0..<200 { statuses[try await client.response().status, default: 0] += 1 }
-      #expect(statuses == [201: 200])
+      Self.expectKept(statuses, of: 200, torn: torn)
     }
   }
 }

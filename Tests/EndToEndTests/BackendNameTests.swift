@@ -54,7 +54,7 @@ struct BackendNameTests {
     try await run("127.0.0.2 backend.test\n", speaksHTTP2: speaksHTTP2) { semel, hosts in
       expectRefused(try await order("k", at: semel), 502, "upstream_unreachable", retryable: true)
       try "127.0.0.1 backend.test\n".write(toFile: hosts, atomically: false, encoding: .utf8)
-      let deadline = ContinuousClock.now + .seconds(10)
+      let deadline = ContinuousClock.now + .seconds(20)
       var response = try await order("k", at: semel)
       while response.status != 201, ContinuousClock.now < deadline {
         response = try await order("k", at: semel)

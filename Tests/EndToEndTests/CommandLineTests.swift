@@ -54,7 +54,7 @@ struct CommandLineTests {
     ["key", "find", "--key", "a", "--key-digest", "0a1b2c3d"], ["key", "find", "--key-digest", "0a1b2c3g"],
     ["key", "find", "--caller-digest", ""], ["key", "list", "--token-file", ""], ["tail", "--admin", ""],
     ["key", "put", "--applied", "--status", "99", "--route", "a", "--key", "b"],
-    ["key", "put", "--applied", "--status", "201", "--id", "a"],
+    ["key", "put", "--applied", "--status", "201", "--id", "a"], ["key", "put", "--stream", "--applied"],
     ["key", "resolve", "--not-applied", "--id", ""],
     ["key", "put", "--applied", "--status", "201", "--route", "a", "--key", "b", "-H", "X: 1", "-H", "x: 2"],
     ["explain", "a", "POST", "/b", "--address", "garbage"], ["explain", "a", "POST", "/b", "--address", ""],

@@ -57,13 +57,14 @@ struct CompleteConfigurationTests {
         match: {methods: [POST], path: "/orders/{id}"}
         profile: ietf
         on_unknown: reconcile
-        reconcile: {path: "/orders?request_id={request_id}", headers: {Authorization: "Bearer semel"}, applied: [200], absent: [404], status: 201}
+        reconcile: {path: "/orders?request_id={request_id}", headers: {Authorization: "Bearer semel"}, applied: [200], absent: {status: [404], header: {X-Lookup: none}, json: {/code: order_not_found}}, status: 201}
         unknown_retention: 10d
         max_attempts: 5
         retries: {max: 2, backoff: 100ms, max_backoff: 2s, budget: 20%, on: [408, 425, 429, 503]}
         lease: 40s
       - name: tenants
         match: {methods: [POST], path: /accounts}
+        behind: own_keys
         caller: {parts: ["query:tenant", "json:/account"]}
         key: {from: ["header:X-Request-Id", payload]}
         endpoint: route

@@ -71,10 +71,10 @@ struct HTTP2BackendTests {
         rig, [["open", 1, HTTP2Script.order(path: "/filtered"), true], ["response", 1]])
       #expect(try Set(report[1].trailers.keys) == ["x-sum", "age"])
       expectRefused(
-        try await rig.order("c", path: "/v1/control"), 502, "outcome_unknown", retryable: true)
+        try await rig.order("c", path: "/v1/control"), 409, "response_not_kept", retryable: false)
       expectExecuted(try await rig.order("after"))
-      // It is the stream's fault alone.
-      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+      // It is the stream's fault alone: there is one connection for claimed requests, and one for the others.
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
     }
   }
 
@@ -118,15 +118,29 @@ struct HTTP2BackendTests {
     }
   }
 
-  @Test(
-    arguments: ["cancelled", "stopped", "short", "cut", "half", "contradicted", "malformed"], [false, true])
+  @Test(arguments: ["short", "malformed"], [false, true])
+  func `a claimed request whose response breaks a rule is completed with its status, and was sent once`(
+    fault: String, isSecure: Bool
+  ) async throws {
+    try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      for _ in 0..<2 {
+        let refused = try await rig.order("k", path: "/v1/\(fault)")
+        expectRefused(refused, 409, "response_not_kept", retryable: false)
+        #expect(refused.problem?.originalStatus == 200)
+      }
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.runs(of: "k", at: backend) == 1)
+    }
+  }
+
+  @Test(arguments: ["cancelled", "stopped", "cut", "half", "contradicted"], [false, true])
   func `a claimed request without a whole response is unknown, and was sent once`(
     fault: String, isSecure: Bool
   ) async throws {
     try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))
       let lost = try await rig.order("k", path: "/v1/\(fault)")
-      expectRefused(lost, 502, "outcome_unknown", retryable: true)
+      expectRefused(lost, 502, "outcome_unknown", retryable: false)
       let again = try await rig.order("k", path: "/v1/\(fault)")
       #expect(again.problem?.code == "outcome_unknown")
       // The next one finds a way again.

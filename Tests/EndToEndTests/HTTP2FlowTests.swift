@@ -49,7 +49,7 @@ struct HTTP2FlowTests {
   }
 
   @Test func `a client that never opens its window is reset`() async throws {
-    let configuration = Configuration(top: ["limits": "{write_timeout: 1s}"])
+    let configuration = Configuration(top: ["limits": "{write_timeout: 4s}"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(500_000)) }
       let report = try await HTTP2Script.run(

@@ -255,7 +255,7 @@ struct HTTP2LimitTests {
   }
 
   @Test func `a client that sends no preface, or nothing more, is disconnected`() async throws {
-    let limits = "{header_timeout: 1s, idle_timeout: 1s}"
+    let limits = "{header_timeout: 4s, idle_timeout: 4s}"
     try await Rig.run(Configuration(top: ["limits": limits])) { rig in
       let silent = try await HTTP2Script.run(rig, [["end"]])
       #expect(silent.closed)

@@ -148,9 +148,9 @@ struct HalfCloseTests {
       if silence == .inTunnel { end.pass() }
     }
     let configuration = Configuration(
-      top: ["workers": "1", "limits": "{idle_timeout: 500ms}"],
+      top: ["workers": "1", "limits": "{idle_timeout: 4s}"],
       upstream: [
-        "url": "'http://127.0.0.1:\(backend.port)'", "max_connections": "1", "connect_timeout": "8s",
+        "url": "'http://127.0.0.1:\(backend.port)'", "max_connections": "1", "connect_timeout": "12s",
       ])
     return (backend, configuration)
   }
@@ -200,14 +200,14 @@ struct HalfCloseTests {
       try connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
       for _ in 0..<6 {
         // Six of these are longer than the limit, one is not.
-        usleep(500_000)
+        usleep(900_000)
         try connection.write("1\r\n.\r\n")
       }
       try connection.write("0\r\n\r\n")
       connection.readToEnd()
     }
     let configuration = Configuration(
-      top: ["limits": "{idle_timeout: 2s}"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+      top: ["limits": "{idle_timeout: 5s}"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
     try await Rig.run(configuration) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("GET", "/open"))

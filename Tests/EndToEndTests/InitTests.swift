@@ -98,6 +98,7 @@ struct InitTests {
       .replacing("127.0.0.1:8080", with: "127.0.0.1:\(ports.proxy)")
       .replacing("127.0.0.1:8081", with: "127.0.0.1:\(ports.admin)")
       .replacing("path: semel.db", with: "path: \(directory.file("semel.db"))")
+      .replacing(", token_file: semel.token", with: "")
     try await Rig.withSlots {
       let process = try await SemelProcess(ports: ports, configuration: text)
       let fields = Rig.fields(key: "k")

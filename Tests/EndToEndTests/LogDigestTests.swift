@@ -18,7 +18,7 @@ struct LogDigestTests {
   @Test func `nodes share a secret that the store keeps, over restarts`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let fact = ["HGET", "semel:facts", "log_secret"]
-      let deadline = ContinuousClock.now + .seconds(10)
+      let deadline = ContinuousClock.now + .seconds(30)
       while try rig.redis?.command(fact) == nil, ContinuousClock.now < deadline {
         try await Task.sleep(for: .milliseconds(20))
       }

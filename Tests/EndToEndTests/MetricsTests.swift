@@ -15,6 +15,8 @@ struct MetricsTests {
       expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
       expectRefused(try await rig.order(nil), 400, "key_missing", retryable: false)
       _ = try await rig.order("b", path: "/elsewhere")
+      // A request is counted once its response has been written, which its client may outrun.
+      try await rig.semel.counter("semel_requests_total", becomes: 7)
       let page = try await samples(rig)
       #expect(page["semel_requests_total{outcome=executed,route=orders}"] == 1)
       #expect(page["semel_requests_total{outcome=replayed,route=orders}"] == 3)
@@ -103,6 +105,7 @@ struct MetricsTests {
       _ = try await rig.order("lost")
       let first = try await rig.order("lost") { $0.status == 201 }
       expectExecuted(first)
+      try await rig.semel.counter("semel_requests_total", label: "executed", becomes: 1)
       let page = try await samples(rig)
       #expect(page["semel_outcomes_lost_total{route=orders}"] == 1)
       #expect(page["semel_retries_total{after=unknown,route=orders}"] == 1)
@@ -115,7 +118,7 @@ struct MetricsTests {
       try await rig.semel.counter("semel_waiting_requests", becomes: 1)
       gate.open()
       #expect(Set([try await one.status, try await two.status]) == [201])
-      #expect(try await samples(rig)["semel_duplicates_prevented_total{by=wait,route=orders}"] == 1)
+      try await rig.semel.counter("semel_duplicates_prevented_total", label: #"by="wait""#, becomes: 1)
     }
   }
 
@@ -123,7 +126,7 @@ struct MetricsTests {
     async throws
   {
     try await Rig.run { rig in
-      for path in ["/nowhere", "/elsewhere/4242"] { #expect(await rig.semel.status(of: path) == 404) }
+      for path in ["/nowhere", "/elsewhere/4242"] { try await rig.semel.page(path, becomes: 404) }
       #expect(try await rig.semel.admin.send("BREW", "/livez").status == 400)
       // A response is counted when it has been written, which its reader may outrun.
       let ready = #"http_response_status_code="200",http_route="/readyz""#
@@ -161,13 +164,13 @@ struct MetricsTests {
         #expect(page.contains("# HELP \(name) \(help)\n# TYPE \(name) counter\n\(name) 0\n"), "\(name)")
       }
       _ = try await rig.order("a")
-      #expect(try await rig.semel.counter("semel_connections_total") == 1)
+      try await rig.semel.counter("semel_connections_total", becomes: 1)
     }
   }
 
   @Test func `the configured share of replays is logged`() async throws {
     let configuration = Configuration(top: [
-      "log": "{level: info, format: json, access: true, replay_sample: 3}"
+      "log": "{level: info, format: json, access: true, replay_sample: 3}", "workers": "1",
     ])
     try await Rig.run(configuration) { rig in
       for _ in 0..<7 { _ = try await rig.order("a") }

@@ -11,6 +11,13 @@ struct NamespaceTests {
     try rig.semel.configure(rig.text(of: changed))
   }
 
+  /// The verdict of `semel check --live` on the rig's configuration.
+  private func checkLive(_ rig: Rig) async throws -> (exit: ManagedProcess.Exit, errors: String) {
+    let process = try ManagedProcess(
+      [SemelProcess.binary, "check", "--live", rig.semel.directory.file("semel.yaml")])
+    return (try await process.exit(), process.errors)
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a start that identifies requests differently needs allow_identity_change, once`(store: StoreKind)
     async throws
@@ -92,6 +99,30 @@ struct NamespaceTests {
       try await restart(rig) { $0.storeMembers["namespace"] = "renamed" }
       try await rig.semel.start()
       #expect(!rig.semel.process.output.contains(warning))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `renaming the upstream of the first configuration is refused, at a start and by check`(
+    store: StoreKind
+  )
+    async throws
+  {
+    try await Rig.run(Configuration(store: store)) { rig in
+      expectExecuted(try await rig.order("k"))
+      let same = try await checkLive(rig)
+      #expect(same.exit == .code(0), "\(same.errors)")
+      try await restart(rig) {
+        $0.top["upstreams"] = "{shop: {url: 'http://127.0.0.1:\(rig.backend.port)'}}"
+        $0.route["match"] = "{path: '/v1/orders'}"
+      }
+      let check = try await checkLive(rig)
+      #expect(
+        check.exit == .code(78) && check.errors.contains("semel run refuses to start"), "\(check.errors)")
+      let refused = try rig.semel.launch()
+      #expect(try await refused.exit() == .code(78))
+      #expect(refused.errors.contains("routes[0].match: no route takes all requests"), "\(refused.errors)")
+      #expect(rig.backend.runs(of: "k") == 1)
     }
   }
 

@@ -90,8 +90,7 @@ struct NodesTests {
 
   @Test func `a duplicate on another node is woken although the store went away meanwhile`() async throws {
     let configuration = Configuration(
-      store: .redis, storeMembers: ["timeout": "250ms"], route: ["lease": "60s", "wait_timeout": "60s"],
-      isAppendOnly: true)
+      store: .redis, route: ["lease": "60s", "wait_timeout": "60s"], isAppendOnly: true)
     try await Rig.run(configuration) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }

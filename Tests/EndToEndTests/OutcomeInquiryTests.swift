@@ -5,6 +5,20 @@ import Testing
 struct OutcomeInquiryTests {
   private static let order = "/.well-known/idempotency/outcome?method=POST&path=/v1/orders"
 
+  @Test func `a caller without a credential is told the state, and not the response`() async throws {
+    try await Rig.run(Configuration(route: ["caller": "{parts: ['query:account']}"])) { rig in
+      let key = [("Idempotency-Key", "k"), ("Content-Type", "application/json")]
+      let target = "/v1/orders?account=alice"
+      let first = try await rig.semel.client.send("POST", target, key, body: "{}")
+      expectExecuted(first)
+      let inquiry = "/.well-known/idempotency/outcome?method=POST&path=%2Fv1%2Forders%3Faccount=alice"
+      let state = try await rig.semel.client.send("GET", inquiry, key)
+      #expect(state.status == 200 && state.text.contains(#""state":"completed""#), "\(state)")
+      let refused = try await rig.semel.client.send("GET", inquiry + "&response=true", key)
+      expectRefused(refused, 400, "bad_request", retryable: false)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `an outcome is reported to its caller alone`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
@@ -60,10 +74,32 @@ struct OutcomeInquiryTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `inquiries count in their caller's quota`(store: StoreKind) async throws {
+    let limits = ["limits": "{caller_in_flight: 2}"]
+    try await Rig.run(Configuration(store: store, top: limits)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let client = rig.semel.client
+      async let attached = client.send("GET", Self.order + "&attach=1h", Rig.fields(key: "k"))
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      let refused = try await client.send("GET", Self.order, Rig.fields(key: "k"))
+      expectRefused(refused, 429, "quota_exceeded", retryable: true)
+      let other = try await client.send("GET", Self.order, Rig.fields(key: "k", caller: "Bearer bob"))
+      #expect(other.text == "{\"state\":\"absent\"}\n")
+      gate.open()
+      expectExecuted(try await first)
+      #expect(try await attached.text.hasPrefix(#"{"state":"completed""#))
+      #expect(try await client.send("GET", Self.order, Rig.fields(key: "k")).status == 200)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `a lost outcome is reported as unknown`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
-      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: false)
       let reported = try await rig.semel.client.send("GET", Self.order, Rig.fields(key: "k"))
       #expect(reported.text == "{\"state\":\"unknown\",\"attempt\":1}\n")
     }

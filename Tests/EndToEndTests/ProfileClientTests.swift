@@ -4,7 +4,7 @@ import Testing
 /// The profiles, as the SDKs see them for which they are made: nobody here wrote these, and they retry by themselves.
 struct ProfileClientTests {
   /// Longer than a client waits, and short enough for its retries.
-  private static let slow = Duration.milliseconds(2500)
+  private static let slow = Duration.milliseconds(6500)
 
   /// The output of a script of `Clients`.
   struct Report: Decodable {
@@ -47,7 +47,7 @@ struct ProfileClientTests {
     }
   }
 
-  private static func run(_ script: String, _ rig: Rig, timeout: String? = "1") async throws -> Report {
+  private static func run(_ script: String, _ rig: Rig, timeout: String? = "4") async throws -> Report {
     try await Python.run(script, ["http://127.0.0.1:\(rig.semel.ports.proxy)"] + (timeout.map { [$0] } ?? []))
   }
 

@@ -58,7 +58,10 @@ struct ProfileTests {
   /// The settings by which a DELETE whose response was lost reaches the backend again.
   private static let repetitions = [
     ["on_unknown": "retry"],
-    ["on_unknown": "reconcile", "reconcile": "{path: '/deleted?request_id={request_id}'}"],
+    [
+      "on_unknown": "reconcile",
+      "reconcile": "{path: '/deleted?request_id={request_id}', absent: {header: {X-Deleted: none}}}",
+    ],
   ]
 
   @Test(arguments: StoreKind.allCases, [404, 410])
@@ -66,7 +69,7 @@ struct ProfileTests {
     for members in Self.repetitions {
       let route = members.merging(["profile": "wunderlist"]) { $1 }
       try await Rig.run(Configuration(store: store, upstream: ["settle": "0s"], route: route)) { rig in
-        rig.backend.on("/deleted") { _ in Reply(404) }
+        rig.backend.on("/deleted") { _ in Reply(404, [("X-Deleted", "none")]) }
         rig.backend.on("/v1/orders/1") { request in
           request.number == 1 ? .unanswered : Reply(status, body: #"{"error":"gone"}"#)
         }
@@ -99,22 +102,42 @@ struct ProfileTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `a DELETE that finds nothing has not succeeded if no earlier one was lost`(store: StoreKind)
+    async throws
+  {
+    let configuration = Configuration(
+      store: store, upstream: ["connect_retries": "0"], route: ["profile": "wunderlist"])
+    try await Rig.run(configuration, backendIsUp: false) { rig in
+      expectRefused(try await Self.delete(rig, "a"), 502, "upstream_unreachable", retryable: true)
+      try await rig.backend.start()
+      rig.backend.on("/v1/orders/1", inTurn: [Reply(503), Reply(404)])
+      #expect(try await Self.delete(rig, "a").status == 503)
+      let third = try await Self.delete(rig, "a")
+      expectExecuted(third, 404)
+      expectReplayed(try await Self.delete(rig, "a"), of: third)
+    }
+  }
+
   @Test func `neither a long body nor the way it is passed on hides that a DELETE has succeeded`()
     async throws
   {
     let route = [
       "profile": "wunderlist", "max_response_body": "1KiB", "cors": "{origins: ['https://a.example']}",
+      "on_unknown": "retry",
     ]
     for stream in ["false", "true"] {
-      try await Rig.run(Configuration(route: route.merging(["stream": stream]) { $1 })) { rig in
+      let configuration = Configuration(
+        upstream: ["settle": "0s"], route: route.merging(["stream": stream]) { $1 })
+      try await Rig.run(configuration) { rig in
         let allowed = [("Access-Control-Allow-Origin", "https://a.example")]
         rig.backend.on("/v1/orders/1") { request in
-          request.number == 1 ? Reply(503, allowed) : Reply(404, allowed, content: .filler(4096))
+          request.number == 1 ? .unanswered : Reply(404, allowed, content: .filler(4096))
         }
         let fields = [
           ("Authorization", "Bearer alice"), ("X-Client-Request-ID", "a"), ("Origin", "https://a.example"),
         ]
-        #expect(try await rig.semel.client.send("DELETE", "/v1/orders/1", fields).status == 503)
+        #expect(try await rig.semel.client.send("DELETE", "/v1/orders/1", fields).status == 502)
         for number in 0..<2 {
           let response = try await rig.semel.client.send("DELETE", "/v1/orders/1", fields)
           #expect(response.status == 204 && response.text.isEmpty)

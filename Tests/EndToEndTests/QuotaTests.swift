@@ -3,6 +3,34 @@ import Testing
 
 /// The quotas of one caller, which no other one notices.
 struct QuotaTests {
+  @Test func `each item of a batch counts, and a batch is never too large beside nothing`() async throws {
+    let route = [
+      "match": "{methods: [POST], path: /v1/orders}", "duplicates": "reject",
+      "batch": "{items: '', key: /id, results: ''}",
+    ]
+    let limits = ["limits": "{caller_in_flight: 2}"]
+    try await Rig.run(Configuration(top: limits, route: route)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(200, body: #"[{"id":"a"},{"id":"b"},{"id":"c"}]"#, gate: gate)
+      }
+      let fields = [("Authorization", "Bearer alice"), ("Content-Type", "application/json")]
+      let first = Task {
+        try await rig.semel.client.send(
+          "POST", "/v1/orders", fields, body: #"[{"id":"a"},{"id":"b"},{"id":"c"}]"#)
+      }
+      try await rig.backend.arrived(1)
+      let beside = try await rig.semel.client.send("POST", "/v1/orders", fields, body: #"[{"id":"d"}]"#)
+      expectRefused(beside, 429, "quota_exceeded", retryable: true)
+      gate.open()
+      let response = try await first.value
+      #expect(
+        response.status == 200 && response.idempotencyStatus == "batch; executed=3; replayed=0; refused=0")
+      let after = try await rig.semel.client.send(
+        "POST", "/v1/orders", fields, body: #"[{"id":"a"},{"id":"b"}]"#)
+      #expect(after.idempotencyStatus == "batch; executed=0; replayed=2; refused=0", "\(after)")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a caller with too many requests in flight is refused, and no other`(store: StoreKind) async throws {
     let limits = ["limits": "{caller_in_flight: 2}"]
@@ -21,7 +49,28 @@ struct QuotaTests {
       for response in try await [first, second, other] { expectExecuted(response) }
       expectExecuted(try await rig.order("3") { $0.status != 429 })
       #expect(rig.backend.requests.count == 4)
-      #expect(try await rig.semel.counter("semel_refusals_total", label: "quota_exceeded") >= 1)
+      try await rig.semel.counter("semel_refusals_total", label: "quota_exceeded", isAtLeast: 1)
+    }
+  }
+
+  @Test func `a request counts for its caller before its body is here`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{caller_in_flight: 2}"])) { rig in
+      var slow: [RawClient] = []
+      for number in 0..<2 {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        let fields = Rig.fields(key: "slow-\(number)") + [("Transfer-Encoding", "chunked")]
+        try await client.send(HTTPClient.request("POST", "/v1/orders", fields) + "1\r\n{\r\n")
+        slow.append(client)
+      }
+      try await rig.semel.counter("semel_in_flight_requests", becomes: 2)
+      expectRefused(try await rig.order("3"), 429, "quota_exceeded", retryable: true)
+      expectExecuted(try await rig.order("3", caller: "Bearer bob"))
+      for client in slow {
+        try await client.send("1\r\n}\r\n0\r\n\r\n")
+        expectExecuted(try await client.response())
+      }
+      expectExecuted(try await rig.order("3") { $0.status != 429 })
+      #expect(rig.backend.requests.count == 4)
     }
   }
 

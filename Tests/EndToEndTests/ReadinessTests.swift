@@ -10,7 +10,7 @@ struct ReadinessTests {
 
   /// Not ready for this reason, alive, and no protected request runs.
   private func expectUnready(_ rig: Rig, _ reason: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(20)
     var response = try await probe(rig)
     while !response.text.contains(reason), ContinuousClock.now < deadline { response = try await probe(rig) }
     #expect(response.status == 503 && response.text.hasPrefix("not ready: the store is "), "\(response.text)")
@@ -153,7 +153,7 @@ struct ReadinessTests {
   {
     try await Rig.run(Configuration(store: .redis, top: ["readiness": rule])) { rig in
       rig.redis?.kill()
-      let deadline = ContinuousClock.now + .seconds(10)
+      let deadline = ContinuousClock.now + .seconds(20)
       var response = try await probe(rig)
       while !response.text.contains("failing: "), ContinuousClock.now < deadline {
         response = try await probe(rig)

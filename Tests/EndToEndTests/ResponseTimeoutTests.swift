@@ -16,15 +16,15 @@ struct ResponseTimeoutTests {
       case .connection:
         try connection.readRequest()
         // With the pause within the response longer than the limit.
-        usleep(1_900_000)
+        usleep(3_900_000)
         try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
         try connection.readRequest()
       case .upload:
         try connection.readHead()
         for _ in 0..<32 {
           _ = try connection.read(512 << 10)
-          // 1.9 s in all.
-          usleep(60_000)
+          // 3.8 s in all.
+          usleep(120_000)
         }
       }
     }
@@ -37,14 +37,14 @@ struct ResponseTimeoutTests {
       try delay.pass(on: connection)
       try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 100000\r\n\r\n\(half)")
       // Shorter than the limit.
-      usleep(1_600_000)
+      usleep(2_600_000)
       try connection.write(half)
       connection.readToEnd()
     }
     let configuration = Configuration(
       top: ["workers": "1"],
       upstream: [
-        "url": "'http://127.0.0.1:\(backend.port)'", "response_timeout": "3s", "connect_timeout": "10s",
+        "url": "'http://127.0.0.1:\(backend.port)'", "response_timeout": "6s", "connect_timeout": "15s",
         "max_connections": "1",
       ],
       route: ["max_request_body": "16MiB", "stream": "\(streams)"])
@@ -63,15 +63,15 @@ struct ResponseTimeoutTests {
   }
 
   @Test func `without a free connection to the backend, requests are asked to come later`() async throws {
+    let gate = ScriptGate()
     let backend = try RawServer { connection in
       _ = try connection.readRequest()
-      connection.readToEnd()
+      gate.pass()
     }
     let configuration = Configuration(
       top: ["workers": "1"],
       upstream: [
         "url": "'http://127.0.0.1:\(backend.port)'", "max_connections": "1", "connect_timeout": "300ms",
-        "response_timeout": "4s",
       ])
     try await Rig.run(configuration) { rig in
       async let holder = rig.order("holder")
@@ -83,6 +83,7 @@ struct ResponseTimeoutTests {
       let passed = try await rig.semel.client.send("GET", "/elsewhere")
       #expect(passed.status == 503 && passed["Retry-After"] == "1", "\(passed.text.prefix(400))")
       #expect(passed.text.contains("overloaded") && !passed.text.contains("same key"))
+      gate.open()
       _ = try await holder
     }
   }

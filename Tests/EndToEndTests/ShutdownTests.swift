@@ -49,7 +49,7 @@ struct ShutdownTests {
       let process = rig.semel.process
       rig.semel.terminate()
       expectRefused(try await connection.response(), 502, "outcome_unknown", retryable: true)
-      try await process.exit(within: .seconds(10))
+      try await process.exit(within: .seconds(20))
       // The refusal was written in the turn in which responses that were not taken are reset.
       try await connection.closedByPeer()
       #expect(!connection.inbox.value.isReset)
@@ -98,7 +98,7 @@ struct ShutdownTests {
       rig.semel.terminate()
       expectRefused(try await sent, 502, "outcome_unknown", retryable: true)
       expectRefused(try await waiting, 503, "overloaded", retryable: true)
-      try await process.exit(within: .seconds(10))
+      try await process.exit(within: .seconds(20))
       let lines = (process.output + process.errors).split(separator: "\n")
       #expect(lines.count { $0.contains("the outcome of a request was lost") } == 1)
       #expect(lines.count { $0.contains("a record is marked unknown") } == 1)
@@ -136,7 +136,7 @@ struct ShutdownTests {
       }
       rig.semel.terminate()
       try await client.closedByPeer()
-      #expect(try await process.exit(within: .seconds(10)) == .code(0))
+      #expect(try await process.exit(within: .seconds(20)) == .code(0))
       let text = String(decoding: client.inbox.value.bytes, as: UTF8.self)
       // One that is recorded whole has not begun.
       #expect(client.inbox.value.isReset != text.contains("outcome_unknown"), "\(text)")
@@ -208,7 +208,7 @@ struct ShutdownTests {
       let process = rig.semel.process
       rig.semel.terminate()
       #expect(try await connection.closedByPeer() == [])
-      #expect(try await process.exit(within: .seconds(10)) == .code(0))
+      #expect(try await process.exit(within: .seconds(20)) == .code(0))
       #expect(process.output.contains(#""outcome":"cut""#))
       gate.open()
     }
@@ -262,7 +262,7 @@ struct ShutdownTests {
     let relay = try await SlowRelay(to: redis.port, delay: .milliseconds(200))
     let configuration = Configuration(
       store: .redis, top: ["shutdown_grace": "1s", "workers": "1"],
-      storeMembers: ["url": "'redis://127.0.0.1:\(relay.port)/0'", "timeout": "2s"],
+      storeMembers: ["url": "'redis://127.0.0.1:\(relay.port)/0'", "timeout": "10s"],
       route: ["lease": "60s"])
     try await Rig.run(configuration) { rig in
       let gate = Gate()

@@ -24,6 +24,26 @@ struct SpellingTests {
     }
   }
 
+  @Test func `a format suffix does not lose protection`() async throws {
+    let exact = "{name: exact, match: {path: /exact}, spelling: exact, caller: {parts: [address]}}"
+    try await Rig.run(Configuration(route: Self.route, firstRoutes: [exact])) { rig in
+      let paths = [
+        "/v1/orders.json", "/v1/orders.xml", "/v1/orders.js", "/v1/orders.html", "/v1/orders.csv",
+        "/v1/orders.JSON/", "/v1/orders%2Ejson;x=1",
+      ]
+      for path in paths {
+        expectExecuted(try await rig.order("k", path: path))
+        expectReplayed(try await rig.order("k", path: path), 201)
+      }
+      #expect(rig.backend.requests.map(\.target) == paths)
+      for path in [
+        "/v1/orders.pdf", "/v1/orders.json.x", "/v1/orders/.json", "/exact.json", "/v1.json/orders",
+      ] {
+        #expect(try await rig.order("k", path: path).idempotencyStatus == "ignored", "\(path)")
+      }
+    }
+  }
+
   @Test func `encoded characters do not lose protection`() async throws {
     try await Rig.run(Configuration(route: ["match": "{methods: [POST], path: '/v1/orders:cancel'}"])) {
       rig in

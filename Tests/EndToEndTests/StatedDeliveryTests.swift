@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -27,6 +28,35 @@ struct StatedDeliveryTests {
   ) async throws -> String {
     let record = ["--route", route, "--host", "orders.example"] + keys.flatMap { ["--key", $0] }
     return try await rig.key(["put", "--applied", "--status", "202"] + record + more, ends: exit).errors
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `the outcomes of an earlier table are put line by line`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      func line(_ key: String, _ status: Int) -> String {
+        #"{"record":{"route":"orders","key":"\#(key)","caller":{"header:Authorization":"Bearer alice"},"#
+          + #""path":"/v1/orders","method":"POST","host":"orders.example"},"#
+          + #""payload":{"headers":{"Content-Type":"application/json"},"body":"{\"amount\":1999}"},"#
+          + #""resolution":{"outcome":"applied","status":\#(status),"body":"from before"}}"#
+      }
+      let file = FileManager.default.temporaryDirectory.appending(path: "put-\(UUID().uuidString).jsonl")
+      defer { try? FileManager.default.removeItem(at: file) }
+      let lines = [line("a", 201), "", "no JSON", line("b", 202), line("a", 203)]
+      try lines.joined(separator: "\n").write(to: file, atomically: true, encoding: .utf8)
+      let command = "'\(SemelProcess.binary)' key put --stream --admin \(rig.adminURL) < '\(file.path)'"
+      let process = try ManagedProcess(["/bin/sh", "-c", command])
+      #expect(try await process.exit(within: .seconds(20)) == .code(1))
+      #expect(process.output == "2 put\n", "\(process.errors)")
+      for refused in ["line 3 was not put", "line 5 was not put"] {
+        #expect(process.errors.contains(refused), "\(process.errors)")
+      }
+      for (key, status) in [("a", 201), ("b", 202)] {
+        let response = try await rig.order(key)
+        expectReplayed(response, status)
+        #expect(response.text == "from before")
+      }
+      #expect(rig.backend.requests.isEmpty)
+    }
   }
 
   @Test func `a payload that meets another route is not put`() async throws {

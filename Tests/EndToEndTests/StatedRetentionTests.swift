@@ -31,7 +31,7 @@ struct StatedRetentionTests {
     let pages = "{name: pages, match: {path: /pages}, idempotency: off}"
     try await Rig.run(Configuration(store: store, route: lasting, firstRoutes: [pages])) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
-      expectRefused(try await rig.order("a"), 502, "outcome_unknown", retryable: true)
+      expectRefused(try await rig.order("a"), 502, "outcome_unknown", retryable: false)
       let id = try #require(rig.backend.requests[0].requestID)
       let resolved = try await rig.key(Self.applied + ["--id", id])
       #expect(try retention(resolved) == 45 * Self.day)

@@ -98,7 +98,7 @@ struct StoreCommandTests {
       let restored = try await SemelProcess(ports: ports, configuration: start([:]))
       let line = try await restored.process.line(containing: "the file is a copy of 20")
       #expect(line.contains(#""level":"critical""#), "\(line)")
-      #expect(try await restored.counter("semel_store_losses_total") == 1)
+      try await restored.counter("semel_store_losses_total", becomes: 1)
       expectReplayed(try await rig.order("before", at: restored), 201)
       // It ran before as attempt 1, by an owner that a backend fences off by this number.
       expectExecuted(try await rig.order("after", at: restored))

@@ -38,6 +38,36 @@ struct TLSTests {
   }
 
   @Test(arguments: [true, false])
+  func `connections that make room for others of the same read give their slots back`(
+    hasHeader: Bool
+  ) async throws {
+    let port = FreePort.find()
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let tls = "tls: {certificate: \(server.certificate), key: \(server.key)}"
+    // One of a client may be unfinished, or two whose headers have not come.
+    let top = [
+      "listen": "[{address: '127.0.0.1:\(port)', proxy_protocol: \(hasHeader), \(tls)}]",
+      "limits": "{max_connections: 8, header_timeout: 60s}", "workers": "1",
+    ]
+    let stay = hasHeader ? 2 : 1
+    try await Rig.run(Configuration(top: top)) { rig in
+      var clients: [RawClient] = []
+      for crowd in 1...10 {
+        // They connect to the kernel, and are accepted in one turn.
+        rig.semel.freeze()
+        for _ in 0..<3 { clients.append(try await RawClient(port: port)) }
+        rig.semel.thaw()
+        try await rig.semel.counter("semel_connections_total", isAtLeast: 3 * crowd)
+      }
+      try await rig.semel.counter("semel_open_connections", becomes: stay)
+      for client in clients.dropLast(stay) { try await client.closedByPeer() }
+      #expect(clients.suffix(stay).allSatisfy { !$0.inbox.value.isClosed })
+      #expect(try await rig.semel.counter("semel_connections_refused_total") == 0)
+    }
+  }
+
+  @Test(arguments: [true, false])
   func `unfinished handshakes behind a load balancer do not count as one client's`(
     hasHeader: Bool
   ) async throws {
@@ -72,10 +102,12 @@ struct TLSTests {
       guard hasHeader else { return }
       // A crowd of one client takes nobody else's place.
       let crowd = try await open(20) { _ in "198.51.100.1" }
-      try await crowd.first?.closedByPeer()
+      try await rig.semel.counter("semel_connections_total", isAtLeast: 32)
+      try await rig.semel.counter("semel_open_connections", becomes: 15)
       // Nor does a crowd of nobody yet: connections whose header has not been read.
       let nameless = try await open(20) { _ in nil }
-      try await nameless.first?.closedByPeer()
+      try await rig.semel.counter("semel_connections_total", isAtLeast: 52)
+      try await rig.semel.counter("semel_open_connections", becomes: 30)
       #expect(clients.allSatisfy { !$0.inbox.value.isClosed })
       withExtendedLifetime((crowd, nameless)) {}
     }
@@ -252,7 +284,7 @@ struct TLSTests {
   }
 
   @Test func `a client without TLS, or with an unfinished handshake, is cut off`() async throws {
-    try await SecureRig.run(Configuration(top: ["limits": "{header_timeout: 1s}"])) { secure in
+    try await SecureRig.run(Configuration(top: ["limits": "{header_timeout: 4s}"])) { secure in
       let plain = try await RawClient(port: secure.port)
       try await plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
       let output = try await plain.closedByPeer()

@@ -107,7 +107,7 @@ struct TopologyTests {
       let unknown = #"state="unknown""#
       try await rig.semel.counter(
         "semel_open_records", label: unknown, isAtLeast: 3, within: .seconds(40))
-      #expect(try await rig.semel.counter("semel_open_records", label: unknown) == 3)
+      try await rig.semel.counter("semel_open_records", label: unknown, becomes: 3)
     }
   }
 
@@ -173,7 +173,7 @@ struct TopologyTests {
         expectReplayed(try await rig.order(key), 201)
       }
       for kind in ["moved", "ask"] {
-        #expect(try await rig.semel.counter("semel_store_redirects_total", label: #"kind="\#(kind)""#) > 0)
+        try await rig.semel.counter("semel_store_redirects_total", label: #"kind="\#(kind)""#, isAtLeast: 1)
       }
       #expect(rig.backend.requests.count == 20)
     }
@@ -181,9 +181,9 @@ struct TopologyTests {
 
   /// Waits until a condition holds that no event announces.
   private static func until(_ what: String, _ isSo: () throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(30)
     while try !isSo() {
-      guard ContinuousClock.now < deadline else { throw TestFailure("not within 20 s: \(what)") }
+      guard ContinuousClock.now < deadline else { throw TestFailure("not within 30 s: \(what)") }
       try await Task.sleep(for: .milliseconds(20))
     }
   }

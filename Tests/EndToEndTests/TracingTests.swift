@@ -47,7 +47,7 @@ struct TracingTests {
 
   /// Waits until so many spans of these names have come.
   private func spans(_ collector: OrdersBackend, _ count: Int) async throws -> [Span] {
-    try await collector.log.until("\(count) spans", within: .seconds(10)) { log in
+    try await collector.log.until("\(count) spans", within: .seconds(30)) { log in
       let spans = log.requests.compactMap {
         try? JSONDecoder().decode(Document.self, from: Data($0.text.utf8))
       }.flatMap { $0.resourceSpans.flatMap { $0.scopeSpans.flatMap(\.spans) } }
@@ -92,7 +92,8 @@ struct TracingTests {
     try await collector.start()
     collector.on("/v1/traces") { _ in Reply(200, body: "{}") }
     let top = ["tracing": "{otlp: 'http://127.0.0.1:\(collector.port)'}"]
-    try await Rig.run(Configuration(top: top, firstRoutes: [retried, bulk])) { rig in
+    try await Rig.run(Configuration(top: top.merging(["workers": "1"]) { $1 }, firstRoutes: [retried, bulk]))
+    { rig in
       rig.backend.on("/bulk") { _ in Reply(201, body: #"{"results":[{"id":"a"}]}"#) }
       rig.backend.on("/retried") { _ in
         let attempt = attempts.withLock { count in

@@ -11,7 +11,8 @@ struct WireFuzzTests {
   private static let seed = environment["SEMEL_FUZZ_SEED"] ?? "\(UInt32.random(in: 0...UInt32.max))"
 
   private func fuzz(_ port: Int, _ backend: Int, _ more: [String] = []) async throws -> ManagedProcess {
-    let seconds = more.isEmpty ? Self.seconds : 5
+    // The careless one is found out in a moment, which ends the run.
+    let seconds = more.isEmpty ? Self.seconds : 60
     let process = try Python.startPlain(
       "fuzz_wire", ["\(port)", "\(backend)", "\(seconds)", Self.seed] + more)
     try await process.exit(within: .seconds(seconds + 60))

@@ -19,9 +19,9 @@ struct WireScriptTests {
     admin: {address: '127.0.0.1:\(ports.admin)'}
     workers: 1
     upstreams:
-      orders: {url: 'http://127.0.0.1:\(backend)', response_timeout: 3s, settle: 1s, connect_retries: 0}
-    store: {kind: embedded, path: \(store)}
-    defaults: {caller: {parts: ['header:Authorization']}, lease: 2s}
+      orders: {url: 'http://127.0.0.1:\(backend)', response_timeout: 5s, settle: 6s, connect_retries: 0}
+    store: {kind: embedded, path: \(store), timeout: 2s}
+    defaults: {caller: {parts: ['header:Authorization']}, lease: 5s}
     routes:
       - {name: small, match: {path: /small/**}, max_request_body: 64B, max_response_body: 64B}
       - {name: orders, match: {path: /v1/**}}

@@ -35,6 +35,10 @@ SICK = HEALTHY | {
     "late rejected": 1,
     "sent twice": 2,
     "farewell": 2,
+    "mesh": 2,
+    "cdn": 2,
+    "cdn away": 1,
+    "taken": 6,
 }
 # Over HTTP/2 many requests share a connection: most faults are a stream's own, and a cut affects others, too.
 SICK2 = SICK | {
@@ -65,7 +69,18 @@ STATUS = {
     "late rejected": (401, "rejected"),
     "failed": (500, "final"),
     "gateway": (502, "unknown"),
+    "mesh": (503, "unknown"),
+    "cdn": (520, "unknown"),
+    "cdn away": (503, "unknown"),
 }
+# The fields by which an intermediary shows itself that has passed a request on and has lost its response: a mesh's
+# sidecar, and a CDN's edge.
+FIELDS = {
+    "mesh": {"Server": "istio-envoy", "x-envoy-upstream-service-time": 3},
+    "cdn away": {"Via": "1.1 varnish", "X-Served-By": "cache-fra-1"},
+}
+# The status by which a framework's unique column refuses what has run before, as kind "taken".
+TAKEN = 422
 
 
 @dataclasses.dataclass
@@ -83,8 +98,9 @@ class Response:
     is_chunked: bool = False
 
 
-# The path of queries about unknown outcomes, before the request's id.
+# The path of queries about unknown outcomes, before the request's id, and the response about one that is not known.
 LOOKUP = "/lookup/"
+ABSENT = b'{"state": "absent"}'
 # Of a run that there never was: whoever is given it was given another's.
 STRAY_BODY = b'{"serial": -1, "print": "", "caller": "", "attempt": 1}'
 STRAY = http1.response(201, {"X-Run": -1}, STRAY_BODY)
@@ -181,11 +197,16 @@ class Backend:
         kind, luck = script(self.seed, key, self.visits[key], self.shares)
         if kind in NOT_RUN:
             return getattr(exchange, NOT_RUN[kind])()
+        id_ = request.fields.get("idempotency-request-id")
+        if kind == "taken" and id_ in self.effects:
+            # Of the run that it is about, this is no outcome.
+            body = json.dumps({"taken": json.loads(self.effects[id_])["serial"]}).encode()
+            return exchange.finish(Response(TAKEN, {}, body), 0)
         serial = self.serial + 1
         run = self.run_batch if request.path == batches.PATH else self.run
         response = run(request, kind, luck)
         response.body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
-        response.fields["X-Run"] = serial
+        response.fields |= {"X-Run": serial} | FIELDS.get(kind, {})
         self.response(exchange, kind, luck, serial, response)
         return None
 
@@ -236,11 +257,13 @@ class Backend:
         self.journal.add("ran", serial=self.serial, **fields)
 
     def look_up(self, exchange, id_):
-        """States what became of a request, in troubled weather not always."""
+        """States what became of a request, in troubled weather not always: then a gateway responds as well, with a 404
+        of its own, whatever ran."""
         body = self.effects.get(id_)
         if self.shares is not HEALTHY and self.shares and random.random() < 0.2:
-            return exchange.finish(Response(500, {}, b"{}"), 0)
-        return exchange.finish(Response(200 if body else 404, {"Content-Type": "application/json"}, body or b"{}"), 0)
+            return exchange.finish(Response(random.choice((404, 500)), {}, b"{}"), 0)
+        fields = {"Content-Type": "application/json"}
+        return exchange.finish(Response(200 if body else 404, fields, body or ABSENT), 0)
 
     def response(self, exchange, kind, luck, serial, response):
         later = asyncio.get_running_loop().call_later

@@ -286,8 +286,12 @@ class Checker:
     def check_responses(self, record):
         outcomes = record.outcomes()
         if len({each["response"] for each in outcomes}) > 1:
-            found = {(each["serial"], each["response"]) for each in outcomes}
+            found = {(each.get("serial"), each["response"]) for each in outcomes}
             self.report.violation(2, record.name, f"got two outcomes: {sorted(found)}")
+        for each in outcomes:
+            if "taken" in each:
+                text = f"got for an outcome that a duplicate of run {each['taken']} was refused"
+                self.report.violation(2, record.name, text)
         for each in record.deliveries:
             if "serial" not in each:
                 continue
@@ -327,6 +331,8 @@ class Checker:
         outcomes = [each for each in record.outcomes() if each["phase"] == "storm"]
         if last["word"] in ("executed", "replayed") or (record.is_item and last["word"] == "response_not_kept"):
             return
+        if last["word"] == "response_not_kept" and self.was_cut_short(record, last):
+            return
         if last["word"] != "outcome_unknown" or last["retryable"]:
             self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
         elif outcomes:
@@ -335,6 +341,14 @@ class Checker:
             self.report.violation(3, record.name, f"is held as unknown, although its rule is {record.rule}")
         elif not self.is_in_doubt(record):
             self.check_without_doubt(record)
+
+    @staticmethod
+    def was_cut_short(record, last):
+        """A response of this status ended before it was whole, so that only the status is recorded: the backend ended it, or a
+        relay closed the connection, and then nobody has had the response."""
+        had = any(each["word"] in ("executed", "replayed") for each in record.deliveries)
+        endings = {"lost"} if had else {"lost", "final"}
+        return any(ran["outcome"] in endings and ran["status"] == last.get("original") for ran in record.ran)
 
     def check_ended(self, record):
         last = record.last()

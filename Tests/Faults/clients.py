@@ -136,11 +136,13 @@ class Clients:
         """Returns the response's findings for the journal."""
         if response is None:
             return {"status": 0, "word": "none", "retryable": True}
-        word = response.fields.get("idempotency-status", "?")
+        # Without the remark that a response is not kept.
+        word = response.fields.get("idempotency-status", "?").removesuffix("; kept=no")
         findings = {"status": response.status, "word": word, "retryable": False}
         if response.fields.get("content-type") == "application/problem+json":
             problem = json.loads(response.body)
-            return findings | {"word": problem["code"], "retryable": problem["retryable"]}
+            findings |= {"word": problem["code"], "retryable": problem["retryable"]}
+            return findings | ({"original": problem["original_status"]} if "original_status" in problem else {})
         if findings["word"] in ("not-stored", "unknown"):
             findings["retryable"] = True
         fields = sorted(
@@ -152,6 +154,8 @@ class Clients:
         if not content:
             return findings  # A farewell: of no run.
         text = f"{response.status} {fields} ".encode() + response.body
+        if "taken" in content:
+            return findings | {"response": hashlib.sha256(text).hexdigest()[:16], "taken": content["taken"]}
         return findings | {
             "response": hashlib.sha256(text).hexdigest()[:16],
             "serial": content["serial"],

@@ -225,6 +225,6 @@ ON_HTTP2 = {"streams refused": [backend_of(lambda _: backend.REFUSING)]}
 # For the planted bugs alone: the weather in which each shows soon.
 WEATHER = {
     "slow, and frozen": [backend_of(lambda _: {"slow": 80}), freeze_long],
-    "slow, rejected, and forgotten": [backend_of(lambda _: {"slow": 50, "rejected": 35}), forget, forget, forget],
+    "slow, rejected, and forgotten": [backend_of(lambda _: {"slow": 50, "rejected": 35}), *[forget] * 9],
     "busy, and haunted": [backend_of(lambda _: {"busy": 80}), haunt_redis],
 }

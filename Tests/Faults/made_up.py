@@ -29,6 +29,8 @@ class MadeUp(unittest.TestCase):
 
     def deliver(self, word="executed", serial=1, print_="p", response="x", caller="a", **fields):
         findings = {"serial": serial, "ran_print": "p", "caller": caller, "response": response} if serial else {}
+        if "taken" in fields:
+            findings = {"response": response}
         self.add(
             "delivery", 0.1, intent=0, record="a|/hold|k", number=0, node=0, print=print_, begun=self.at - 0.2,
             word=word, **{"status": 201, "retryable": False, "phase": "storm", **findings, **fields},

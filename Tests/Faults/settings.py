@@ -48,5 +48,5 @@ routes:
   - name: ask
     match: {{path: /ask}}
     on_unknown: reconcile
-    reconcile: {{path: "/lookup/{{request_id}}", status: 201}}
+    reconcile: {{path: "/lookup/{{request_id}}", absent: {{json: {{/state: absent}}}}, status: 201}}
 """

@@ -1,5 +1,6 @@
 // A wall clock that a test sets: preloaded into a process, it adds an offset in seconds to the system's time, read from
-// the file that STEPPED_CLOCK names.
+// the file that STEPPED_CLOCK names. If a second number follows there, the clock stands still at that time, in
+// microseconds since 1970.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -16,16 +17,21 @@ __attribute__((constructor)) static void map(void) {
   const char *path = getenv("STEPPED_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) return;
-  void *page = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
+  void *page = mmap(0, 2 * sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
   if (page != MAP_FAILED) offset = page;
   close(file);
 }
 
-static int64_t seconds(void) { return offset ? *offset : 0; }
-
 int clock_gettime(clockid_t clock, struct timespec *now) {
   int code = syscall(SYS_clock_gettime, clock, now);
-  if (!code && clock == CLOCK_REALTIME) now->tv_sec += seconds();
+  if (code || clock != CLOCK_REALTIME || !offset) return code;
+  int64_t stands = offset[1];
+  if (stands) {
+    now->tv_sec = stands / 1000000;
+    now->tv_nsec = stands % 1000000 * 1000;
+  } else {
+    now->tv_sec += *offset;
+  }
   return code;
 }
 

@@ -141,9 +141,40 @@ class Contract(MadeUp):
         self.calm()
         self.assertEqual(self.rules(), {2})
 
+    def test_a_duplicates_refusal_for_an_outcome_is_found(self):
+        for word, rules in [("unknown", set()), ("executed", {2})]:
+            with self.subTest(word):
+                self.setUp()
+                self.add("intent", 0, intent=0, record="a|/hold|k", rule="retry")
+                self.send()
+                self.run_(outcome="lost")
+                self.send(2, after=2)
+                self.deliver(word, serial=None, status=422, response="y", taken=1, retryable=word == "unknown")
+                if word == "unknown":
+                    self.send(3, after=2)
+                    self.run_(2, 3)
+                    self.deliver(serial=2)
+                    self.calm(serial=2)
+                else:
+                    self.calm(serial=None, status=422, response="y", taken=1)
+                self.assertEqual(self.rules(), rules)
+
     def test_an_intent_that_does_not_end_is_found(self):
         self.calm(word="in_flight", serial=None, status=409, retryable=True)
         self.assertEqual(self.rules(), {3})
+
+    def test_a_response_that_is_not_kept_ends_only_an_intent_whose_response_was_cut_short(self):
+        for outcome, original, was_had, rules in [
+                ("lost", 201, False, set()), ("lost", 200, False, {3}), ("final", 201, False, set()),
+                ("final", 200, False, {3}), ("final", 201, True, {3})]:
+            with self.subTest(outcome=outcome, original=original, was_had=was_had):
+                self.setUp()
+                self.send()
+                self.run_(outcome=outcome)
+                if was_had:
+                    self.deliver("executed")
+                self.calm(word="response_not_kept", serial=None, status=409, original=original)
+                self.assertEqual(self.rules(), rules)
 
     def test_what_was_never_sent_and_is_held_as_unknown_is_found(self):
         self.calm(word="outcome_unknown", serial=None, status=409)

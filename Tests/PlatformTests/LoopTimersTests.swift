@@ -69,6 +69,20 @@ struct LoopTimersTests {
     }
   }
 
+  @Test func `a stall that ends just before a timer is due leaves time to read`() async throws {
+    let left = try await onLoop { context in
+      let due = NIODeadline.now() + .milliseconds(200)
+      var end = NIODeadline.now()
+      await withUnsafeContinuation { continuation in
+        _ = context.timers.start(milliseconds: 200) { continuation.resume() }
+        // The stall.
+        while end < due - .milliseconds(3) { end = .now() }
+      }
+      return NIODeadline.now() - end
+    }
+    #expect(left >= .milliseconds(10))
+  }
+
   @Test func `sleeping lets the loop go on`() async throws {
     let beats = try await onLoop { context in
       async let sleep: Void = context.sleep(milliseconds: 30)

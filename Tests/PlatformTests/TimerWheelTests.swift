@@ -40,6 +40,23 @@ struct TimerWheelTests {
     #expect(wheel.fired(by: 1000).sorted() == Array(41...50))
   }
 
+  @Test func `the next tick is that of the nearest timer, or a round ahead`() {
+    var wheel = TimerWheel<Int>(now: 100, buckets: 8)
+    #expect(wheel.next == nil)
+    let far = wheel.start(at: 1000, 1)
+    // The bucket of a later round.
+    #expect(wheel.next == 104)
+    let near = wheel.start(at: 102, 2)
+    #expect(wheel.next == 102)
+    wheel.stop(near)
+    wheel.stop(far)
+    _ = wheel.start(at: 115, 3)
+    #expect(wheel.next == 107)
+    #expect(wheel.fired(by: 107) == [])
+    #expect(wheel.next == 114)
+    #expect(wheel.fired(by: 114) == [] && wheel.next == 115)
+  }
+
   @Test func `a timer that is due can be stopped until it is taken`() {
     var wheel = TimerWheel<Int>(now: 0, buckets: 8)
     let tokens = (1...3).map { wheel.start(at: 8, $0) }

@@ -20,7 +20,7 @@ struct FrameIntakeTests {
     _ bytes: [UInt8], by size: Int, sent: Int
   ) -> (codec: [UInt8], pings: [[UInt8]]) {
     var frames = WholeFrames(prefaceBytes: FrameIntake.magicBytes)
-    var intake = FrameIntake(budget: FrameBudget(max: 1000))
+    var intake = FrameIntake(budget: FrameBudget(max: 1000), maxStreams: 100)
     for _ in 0..<sent { intake.sent(0) }
     var codec: [UInt8] = []
     var pings: [[UInt8]] = []
@@ -58,7 +58,7 @@ struct FrameIntakeTests {
   }
 
   @Test func `the streams of DATA are listed, each frame and each part of one`() {
-    var intake = FrameIntake(budget: FrameBudget(max: 3))
+    var intake = FrameIntake(budget: FrameBudget(max: 3), maxStreams: 100)
     func streams(_ bytes: [UInt8]) -> [UInt32] {
       intake.read(ByteBuffer(bytes: bytes), now: .uptimeNanoseconds(0), listsData: true).data
     }
@@ -104,15 +104,30 @@ struct FrameIntakeTests {
     }
   }
 
+  @Test(arguments: [1, 100, 1000])
+  func `as many ended streams are known as may be open`(maxStreams: Int) {
+    var intake = FrameIntake(budget: FrameBudget(max: 10_000), maxStreams: maxStreams)
+    func headers(_ stream: Int) -> [UInt8] {
+      [0, 0, 1, 1, 5, 0, 0, UInt8(stream >> 8), UInt8(stream & 0xFF), 0x82]
+    }
+    let streams = (0..<maxStreams).map { 2 * $0 + 1 }
+    let begin = Array(Self.magic.utf8) + Self.settings + streams.flatMap(headers)
+    #expect(intake.read(ByteBuffer(bytes: begin), now: .uptimeNanoseconds(0)).fault == nil)
+    for stream in streams {
+      let passed = intake.read(ByteBuffer(bytes: headers(stream)), now: .uptimeNanoseconds(0))
+      #expect(passed.fault == .endedStream)
+    }
+  }
+
   @Test func `frames beyond the budget are a flood, and the codec sees those before`() {
-    var intake = FrameIntake(budget: FrameBudget(max: 3))
+    var intake = FrameIntake(budget: FrameBudget(max: 3), maxStreams: 100)
     let begin = Array(Self.magic.utf8) + Self.settings
     let update: [UInt8] = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     let early = intake.read(
       ByteBuffer(bytes: begin + update + Self.data + update), now: .uptimeNanoseconds(0))
-    #expect(!early.isFlood)
+    #expect(early.fault == nil)
     let passed = intake.read(ByteBuffer(bytes: Self.data + update + Self.data), now: .uptimeNanoseconds(0))
-    #expect(passed.isFlood)
+    #expect(passed.fault == .flood)
     #expect(early.work == 4 && passed.work == 1)
     #expect(passed.bytes.flatMap { Array($0.readableBytesView) } == Self.data)
   }

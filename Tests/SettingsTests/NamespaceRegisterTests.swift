@@ -248,13 +248,10 @@ struct NamespaceRegisterTests {
 
   @Test func `the same requests for an upstream of another name are reported`() throws {
     let known = try Self.configuration("/a", at: "127.0.0.1:80")
-    for place in ["127.0.0.1:80", "10.0.0.2:80"] {
-      let judgement = try Self.judge(
-        try Self.configuration("/{x}", upstream: "api", at: place), after: [known])
-      #expect(judgement.changes.isEmpty && judgement.foreign.isEmpty)
-      #expect(
-        judgement.renamed == ["route r for upstream api here, and route r for upstream app there"])
-    }
+    let judgement = try Self.judge(
+      try Self.configuration("/{x}", upstream: "api", at: "10.0.0.2:80"), after: [known])
+    #expect(judgement.changes.isEmpty && judgement.foreign.isEmpty)
+    #expect(judgement.renamed == ["route r for upstream api here, and route r for upstream app there"])
     let other = try Self.configuration("/b", upstream: "api", at: "127.0.0.1:80")
     #expect(try Self.judge(other, after: [known]).renamed.isEmpty)
   }
@@ -277,17 +274,24 @@ struct NamespaceRegisterTests {
     #expect(try Self.judge(others, after: [batch]).changes.isEmpty)
   }
 
-  @Test func `an upstream of the machine itself was renamed if all of its routes are there`() throws {
+  @Test func `an upstream of the machine itself was renamed if its requests are recorded for another name`()
+    throws
+  {
     let known = try Self.configuration("/a", at: "127.0.0.1:80")
     let renamed = try Self.configuration("/a", upstream: "api", at: "127.0.0.1:80")
     let members = ["routes[0].upstream", "store.namespace"]
     #expect(try Self.judge(renamed, after: [known]).changes.map(\.member) == members)
+    // The first configuration of a newcomer takes everything, and the second one narrows it.
+    let narrowed = try Self.judge(renamed, after: [try Self.configuration("/**", at: "127.0.0.1:80")])
+    #expect(narrowed.changes.map(\.member) == ["routes[0].match", "store.namespace"])
+    let wider = try Self.configuration("/{x}", upstream: "api", at: "127.0.0.1:80")
+    #expect(try Self.judge(wider, after: [known]).changes.map(\.member) == members)
     // A reload has no other service.
     #expect(
       try Self.judge(renamed, after: [known], isShared: false).changes.map(\.member) == ["routes[0].upstream"]
     )
     for other in [
-      try Self.configuration("/{x}", upstream: "api", at: "127.0.0.1:80"),
+      try Self.configuration("/b", upstream: "api", at: "127.0.0.1:80"),
       try Self.configuration("/a", upstream: "api", at: "127.0.0.1:81"),
     ] {
       #expect(try Self.judge(other, after: [known]).changes.isEmpty)
@@ -356,6 +360,14 @@ struct NamespaceRegisterTests {
     let judgement = NamespaceRegister.judge(try Self.configuration("/b"), in: newer, isShared: true)
     #expect(judgement.isUnreadable)
     #expect(judgement.text?.contains("newer") == true)
+  }
+
+  @Test func `a part that a file may no longer have is remembered`() throws {
+    let own = try Self.configuration("/a", caller: "query:a")
+    let text = NamespaceRegister.judge(own, in: nil, isShared: true).text
+    let older = text?.replacingOccurrences(of: "query:a", with: "query: a")
+    let judgement = NamespaceRegister.judge(own, in: older, isShared: true)
+    #expect(!judgement.isUnreadable && judgement.changes.map(\.member) == ["routes[0].caller"])
   }
 
   @Test(arguments: ["", "{}", #"{"version":2,"configurations":[]}"#, "nonsense"])

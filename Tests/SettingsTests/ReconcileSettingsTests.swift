@@ -8,14 +8,19 @@ struct ReconcileSettingsTests {
     let policy = try #require(try load(route(short)).routes.first)
     #expect(policy.onUnknown == .reconcile)
     #expect(policy.reconcile == ReconcilePolicy(path: "/o/{request_id}"))
-    #expect(policy.reconcile?.applied == [200] && policy.reconcile?.absent == [404])
+    #expect(policy.reconcile?.applied == [200] && policy.reconcile?.absent == nil)
     let text = route(
       "on_unknown: reconcile, reconcile: {path: \"/o?id={request_id}\", headers: {X-Token: \"${T}\"}, "
-        + "applied: [200, 203], absent: [404, 410], status: 201}")
+        + "applied: [200, 203], absent: {status: [404, 410], header: {X-Lookup: none}, json: {/found: false, "
+        + "/error/code: \"7\"}}, status: 201}")
     var expected = ReconcilePolicy(path: "/o?id={request_id}")
     expected.headers = [ReconcilePolicy.Field(name: "X-Token", value: "secret")]
     expected.applied = [200, 203]
-    expected.absent = [404, 410]
+    var absence = ReconcilePolicy.Absence()
+    absence.statuses = [404, 410]
+    absence.headers = [ReconcilePolicy.Field(name: "X-Lookup", value: "none")]
+    absence.members = [.init(pointer: "/found", value: "false"), .init(pointer: "/error/code", value: "7")]
+    expected.absent = absence
     expected.status = 201
     let settings = try load(text, environment: ["T": "secret"])
     #expect(settings.routes.first?.reconcile == expected)
@@ -43,9 +48,21 @@ struct ReconcileSettingsTests {
       "on_unknown: reconcile, reconcile: {path: \"orders/{request_id}\"}",
       "reconcile.path: must be a path and query that begins with a slash"
     ),
+    // As earlier versions took it: a 404 of a gateway would let the request run again.
     (
-      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", absent: [200]}",
-      "reconcile.absent: has 200, which is one of applied, too"
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", absent: [404]}",
+      "reconcile.absent: must name a mark that only the handler of the query makes, since a 404 may come from a "
+        + "gateway or a wrong path, and the request would run again: write "
+        + "absent: {status: [404], json: {/code: order_not_found}}, or header in place of json"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", absent: {status: [404]}}",
+      "reconcile.absent: must have a member header or json, by which the handler of the query is known: "
+        + "absent: {status: [404], json: {/code: order_not_found}}"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", absent: {json: {code: x}}}",
+      "reconcile.absent.json.code: must be a JSON pointer that begins with a slash, such as /code"
     ),
     (
       "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", applied: [99]}",

@@ -36,6 +36,19 @@ struct ReloadPlanTests {
       from: try load(Self.start), to: try load(Self.start.replacing(old, with: new) + more))
   }
 
+  @Test func `a refused reload has one reason a route, and lost protection comes first`() throws {
+    let changed = Self.start.replacing("path: /v1/payments", with: "path: /v1/other")
+      .replacing(
+        "caller: {parts: [\"header:Authorization\"]}", with: "caller: {parts: [address]}\n    upstream: b")
+    guard case .refuse(let reasons) = ReloadPlan(from: try load(Self.start), to: try load(changed)) else {
+      Issue.record("the reload is taken")
+      return
+    }
+    #expect(reasons.count == 2, "\(reasons)")
+    #expect(reasons.first?.message.contains("payments as it runs") == true, "\(reasons)")
+    #expect(reasons.last?.description.contains("orders as it runs, as upstream is") == true, "\(reasons)")
+  }
+
   @Test(arguments: [
     ("info", "debug"), ("{level: info}", "{level: info, access: false}"),
     ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),

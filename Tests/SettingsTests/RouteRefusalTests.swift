@@ -21,6 +21,7 @@ struct RouteRefusalTests {
     ),
     ("duplicates: drop", 12, "duplicates", "must be wait or reject"),
     ("endpoint: host", 10, "endpoint", "must be path or route"),
+    ("behind: keys", 8, "behind", "must be nothing or own_keys"),
     ("on_unknown: guess", 12, "on_unknown", "must be hold, retry or reconcile"),
     ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),
     ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
@@ -38,11 +39,11 @@ struct RouteRefusalTests {
     ),
     (
       "key: {from: [X-Key]}", 13, "key.from[0]",
-      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
+      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload; did you mean header:X-Key?"
     ),
     (
       "key: {from: [\"query:a\", [\"query:b\", c]]}", 36, "key.from[1][1]",
-      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
+      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload; did you mean header:c?"
     ),
     (
       "key: {from: [[\"query:a\", payload]]}", 25, "key.from[0][1]",
@@ -325,7 +326,8 @@ struct RouteRefusalTests {
     ),
     (
       "parts: [me]", 37, "caller.parts[0]",
-      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; "
+        + "did you mean header:me?"
     ),
     (
       "parts: [\"query:\"]", 37, "caller.parts[0]", "must name a query parameter, such as query:account"

@@ -71,7 +71,7 @@ struct SampleTests {
     #expect(backend.connectTimeout == 2000)
     #expect(backend.responseTimeout == 30_000)
     #expect(backend.settle == 30_000)
-    #expect(backend.idleTimeout == 4000)
+    #expect(backend.idleTimeout == 1500)
     #expect(backend.connectRetries == 3)
     #expect(backend.maxConnections == 256)
   }

@@ -35,6 +35,11 @@ struct ValueTests {
     #expect(try load(upstream + "admin: {address: \"\(address)\"}").admin?.tokenFile == nil)
   }
 
+  @Test func `a token's file of the working directory may be made by the start`() throws {
+    let settings = try load(upstream + "admin: {address: \"127.0.0.1:1\", token_file: none-here.token}")
+    #expect(settings.admin?.tokenFile == "none-here.token")
+  }
+
   @Test func `an operators' listener elsewhere takes a token`() throws {
     let directory = TemporaryDirectory()
     let file = directory.file("token")

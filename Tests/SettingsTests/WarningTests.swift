@@ -21,7 +21,7 @@ struct WarningTests {
         warnings.allSatisfy { $0.contains("routes[0].caller: its only part is") && $0.contains("jwt:sub") })
     }
     for parts in [
-      "address", "\"query:account\"", "\"json:/token\"", "\"cookie:device\"",
+      "address", "\"query:api_key\"", "\"json:/token\"", "\"cookie:device\"",
       "\"header:Authorization\", \"header:X-Account\"",
     ] {
       #expect(try warnings(file(parts, defaults: other)).filter { $0.contains("caller") }.isEmpty)
@@ -32,9 +32,26 @@ struct WarningTests {
   }
 
   @Test(arguments: [
+    ("parts: [\"query:account\"]", "has no part that is a credential (query:account)"),
+    (
+      "parts: [\"json:/a/id\", \"query:shop\"]",
+      "has no part that is a credential (json:/a/id and query:shop)"
+    ),
+    ("parts: [\"jwt:sub\", \"cookie:sid\"], anonymous: allow", "counts a missing part as an empty one"),
+  ])
+  func `a caller that anybody may name, or that comes and goes, is warned of`(caller: String, text: String)
+    throws
+  {
+    let keys = "jwt: {verify: none}\n"
+    let found = try warnings(
+      upstream + keys + "routes: [{name: r, match: {path: /r}, caller: {\(caller)}}]\n")
+    #expect(found.count { $0.contains("routes[0].caller: \(text)") } == 1, "\(found)")
+  }
+
+  @Test(arguments: [
     ("\"jwt:exp\"", ["jwt:exp"]), ("\"jwt:sub\", \"jwt:jti\"", ["jwt:jti"]),
     ("\"header:X-Account\", \"jwt:nbf\", \"jwt:/iat\"", ["jwt:nbf", "jwt:/iat"]),
-    ("\"jwt:sub\", \"jwt:aud\"", []), ("\"jwt:/a/exp\"", []), ("\"query:exp\"", []),
+    ("\"jwt:sub\", \"jwt:aud\"", []), ("\"jwt:/a/exp\"", []), ("address, \"query:exp\"", []),
   ])
   func `a part that each token has anew is warned of beside any others`(parts: String, named: [String]) throws
   {
@@ -163,7 +180,7 @@ struct WarningTests {
     func found(_ members: String, _ warning: String) throws -> [Bool] {
       try warnings(route(members)).map { $0.contains(warning) }
     }
-    let lookup = "reconcile: {path: '/r?id={request_id}'}"
+    let lookup = "reconcile: {path: '/r?id={request_id}', absent: {json: {/a: b}}}"
     #expect(
       try found(
         "on_unknown: retry, unknown_retention: 5s", text.replacing("on_unknown", with: "unknown_retention"))
@@ -273,7 +290,8 @@ struct WarningTests {
       + "upstreams.backend"
     #expect(
       try takeOverWarnings(", on_unknown: retry") == ["semel.yaml:4:51: routes[0].on_unknown: \(text)"])
-    let reconcile = ", lease: 119s, on_unknown: reconcile, reconcile: {path: \"/o/{request_id}\"}"
+    let query = "reconcile: {path: \"/o/{request_id}\", absent: {json: {/a: b}}}"
+    let reconcile = ", lease: 119s, on_unknown: reconcile, \(query)"
     let found = try takeOverWarnings(reconcile, settle: "119s")
     #expect(found.map { $0.contains("routes[0].lease: with on_unknown: reconcile") } == [true])
     for members in [

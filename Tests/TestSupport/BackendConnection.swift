@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOHTTP1
 
@@ -52,7 +53,10 @@ final class BackendConnection: ChannelInboundHandler {
     guard reply.ending != .closedWithoutResponse else { return channel.close(promise: nil) }
     channel.writeAndFlush(ByteBuffer(string: reply.head), promise: nil)
     var length = reply.content.count
-    if case .cut(let after) = reply.ending { length = after }
+    switch reply.ending {
+    case .cut(let after), .reset(let after): length = after
+    case .whole, .closedWithoutResponse: break
+    }
     switch reply.content {
     case .bytes(let bytes):
       channel.writeAndFlush(framed(ByteBuffer(bytes: bytes.prefix(length)), reply), promise: nil)
@@ -82,7 +86,13 @@ final class BackendConnection: ChannelInboundHandler {
   }
 
   private static func end(_ reply: Reply, on channel: any Channel) {
-    if case .cut = reply.ending { return close(channel) }
+    switch reply.ending {
+    case .cut: return close(channel)
+    case .reset:
+      _ = (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+      return close(channel)
+    case .whole, .closedWithoutResponse: break
+    }
     switch reply.framing {
     case .length, .bare: break
     case .chunked:

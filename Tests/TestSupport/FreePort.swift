@@ -3,8 +3,8 @@ import Synchronization
 
 /// TCP ports of the loopback address on which nobody listens.
 package enum FreePort {
-  /// Below the range from which Linux gives ports to connecting sockets (32768 on), so that none of them takes a port
-  /// between its choice here and its use by a server.
+  /// Below the range from which Linux gives ports to connecting sockets (32768 on), and above those that the tests in
+  /// Python choose, so that none of them takes a port between its choice here and its use by a server.
   private static let range = 20000..<32768
   /// Two test processes start at different places.
   private static let next = Mutex(Int.random(in: range))

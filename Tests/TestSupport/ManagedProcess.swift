@@ -98,6 +98,17 @@ package final class ManagedProcess: Sendable {
   /// Standard error so far.
   package var errors: String { String(decoding: state.value.errors, as: UTF8.self) }
 
+  /// Waits until the program listens on the loopback address.
+  package func awaitListening(at port: Int, within span: Duration = .seconds(20)) async throws {
+    let deadline = ContinuousClock.now + span
+    while (try? await RawClient(port: port)) == nil {
+      guard state.value.exit == nil, ContinuousClock.now < deadline else {
+        throw TestFailure("\(name) does not listen:\n\(errors)")
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
   private static func pipe() throws -> (reading: Int32, writing: Int32) {
     var descriptors: [Int32] = [0, 0]
     guard Glibc.pipe(&descriptors) == 0 else { throw TestFailure("no pipe, errno \(errno)") }

@@ -77,12 +77,16 @@ package final class RawConnection {
     }
   }
 
-  /// Writes, and ends the sending direction in the same segment.
-  package func writeLast(_ text: String) throws {
+  /// Writes, and ends the sending direction in the same segment. False if that may have been torn: the kernel sends what
+  /// it holds back after a fifth of a second.
+  @discardableResult
+  package func writeLast(_ text: String) throws -> Bool {
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CORK, &one, 4)
+    let start = ContinuousClock.now
     try write(text)
     halfClose()
+    return ContinuousClock.now - start < .milliseconds(150)
   }
 
   /// Ends the sending direction.

@@ -3,7 +3,7 @@ import Foundation
 /// A real cluster of a test's own: masters that share the slots evenly, each with the same number of replicas.
 package final class RedisCluster: Sendable {
   /// The time after which the nodes take a silent one for dead.
-  package static let nodeTimeout = Duration.seconds(1)
+  package static let nodeTimeout = Duration.seconds(2)
   private static let slotCount = 16384
 
   package let masters: [RedisServer]
@@ -49,9 +49,15 @@ package final class RedisCluster: Sendable {
   }
 
   private func meet() async throws {
-    for node in all.dropFirst() {
-      guard let bus = node.busPort else { continue }
-      try masters[0].command(["CLUSTER", "MEET", "127.0.0.1", "\(node.port)", "\(bus)"])
+    // A node that does not shake hands in time is dropped, and has to be met again.
+    let others = try all.dropFirst().map { (id: try $0.clusterID, port: $0.port, bus: $0.busPort ?? 0) }
+    try await Self.until("the first node knows the others") {
+      let known = try masters[0].command(["CLUSTER", "NODES"]) ?? ""
+      let strangers = others.filter { !known.contains($0.id) }
+      for node in strangers {
+        try masters[0].command(["CLUSTER", "MEET", "127.0.0.1", "\(node.port)", "\(node.bus)"])
+      }
+      return strangers.isEmpty
     }
     for node in all {
       try await Self.until("the nodes know each other") {
@@ -62,7 +68,11 @@ package final class RedisCluster: Sendable {
 
   private func replicate() async throws {
     for (master, own) in zip(masters, replicas) {
-      for replica in own { try replica.command(["CLUSTER", "REPLICATE", try master.clusterID]) }
+      for replica in own {
+        try await Self.until("the replica knows its master") {
+          try replica.command(["CLUSTER", "REPLICATE", try master.clusterID]) == "+OK"
+        }
+      }
     }
     for node in all {
       try await Self.until("the cluster is up") {

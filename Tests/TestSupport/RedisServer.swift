@@ -89,7 +89,7 @@ package final class RedisServer: @unchecked Sendable {
       "port \(port)", "bind 127.0.0.1", "unixsocket \(socketPath)", "dir \(directory.path)",
       "logfile \(directory.file("redis.log"))",
       "sentinel monitor \(name) 127.0.0.1 \(master) \(quorum)",
-      "sentinel down-after-milliseconds \(name) 500", "sentinel failover-timeout \(name) 4000",
+      "sentinel down-after-milliseconds \(name) 2000", "sentinel failover-timeout \(name) 4000",
     ]
     try (text + lines + [""]).joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
     program = "redis-server"
@@ -126,7 +126,7 @@ package final class RedisServer: @unchecked Sendable {
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
     process = try Self.spawn([program] + arguments, clock?.environment ?? [:])
-    for _ in 0..<2000 {
+    for _ in 0..<6000 {
       if let response = try? command(["PING"]), !response.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
       if waitpid(process, &status, WNOHANG) == process {

@@ -27,8 +27,10 @@ package struct Reply: Sendable {
     case whole
     /// The connection is closed without a byte of a response.
     case closedWithoutResponse
-    /// The connection is closed after so many bytes of the body.
+    /// The connection is closed, in good order, after so many bytes of the body.
     case cut(after: Int)
+    /// The connection is reset after so many bytes of the body.
+    case reset(after: Int)
   }
 
   package var status: Int

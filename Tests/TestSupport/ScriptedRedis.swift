@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 
 /// A server that speaks Redis' protocol and replies what its script says, for what real servers seldom do.
@@ -41,6 +42,18 @@ package final class ScriptedRedis: Sendable {
   /// A reply of texts, as an array.
   package static func array(_ texts: [String]) -> String {
     "*\(texts.count)\r\n" + texts.map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()
+  }
+
+  /// The reply to `TIME`.
+  package static func time() -> String {
+    let now = clockMilliseconds()
+    return array(["\(now / 1000)", "\(now % 1000 * 1000)"])
+  }
+
+  private static func clockMilliseconds() -> Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
   }
 
   private static func command(_ connection: RawConnection) throws -> [String] {

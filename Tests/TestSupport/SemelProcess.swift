@@ -24,6 +24,9 @@ package final class SemelProcess: Sendable {
     return tests.deletingLastPathComponent().appendingPathComponent("semel").path
   }
 
+  /// Whether the binary is optimised, by the folder that SwiftPM has built it in.
+  package static var isRelease: Bool { binary.contains("/release/") }
+
   /// Starts it and waits until it is ready.
   ///
   /// - Parameters:
@@ -60,14 +63,21 @@ package final class SemelProcess: Sendable {
   package func start(under wrapper: [String]? = nil) async throws {
     let process = try launch(under: wrapper)
     let deadline = ContinuousClock.now + .seconds(60)
+    var last = "no response"
     while ContinuousClock.now < deadline {
       if let exit = process.state.value.exit {
         throw TestFailure("semel ended with \(exit) before it was ready:\n\(process.output)\(process.errors)")
       }
-      if await status(of: "/readyz") == 200 { return }
+      do {
+        let response = try await admin.send("GET", "/readyz", within: .seconds(5))
+        if response.status == 200 { return }
+        last = "\(response.status) \(response.text)"
+      } catch {
+        last = "\(error)"
+      }
       try await Task.sleep(for: .milliseconds(10))
     }
-    throw TestFailure("semel does not become ready:\n\(process.output)\(process.errors)")
+    throw TestFailure("semel does not become ready: \(last)\n\(process.output)\(process.errors)")
   }
 
   /// Starts it without waiting for anything.
@@ -80,8 +90,8 @@ package final class SemelProcess: Sendable {
   }
 
   /// The status of a page of the admin listener; `nil` without a response.
-  package func status(of page: String) async -> Int? {
-    try? await admin.send("GET", page, within: .seconds(2)).status
+  package func status(of page: String, within span: Duration = .seconds(20)) async -> Int? {
+    try? await admin.send("GET", page, within: span).status
   }
 
   /// Waits until a page of the admin listener has this status; `nil` waits until there is no response.
@@ -116,10 +126,13 @@ package final class SemelProcess: Sendable {
     try await counter("semel_reloads_total") + counter("semel_reloads_refused_total")
   }
 
-  /// Waits until a figure of the metrics page is this one.
-  package func counter(_ name: String, becomes figure: Int, within span: Duration = .seconds(20)) async throws
-  {
-    try await counter(name, within: span) { $0 == figure }
+  /// Waits until a figure of the metrics page, or of its series with a label, is this one.
+  ///
+  /// Most of them change once a response has been written, which its client may outrun.
+  package func counter(
+    _ name: String, label: String = "", becomes figure: Int, within span: Duration = .seconds(20)
+  ) async throws {
+    try await counter(name, label: label, within: span) { $0 == figure }
   }
 
   /// Waits until a figure of the metrics page, or of its series with a label, is at least this one.

@@ -29,10 +29,13 @@ package final class SteppedClock: Sendable {
   /// Sets the clock to this number of seconds ahead of the system's.
   package func set(ahead seconds: Int64) throws { try write(seconds) }
 
-  private func write(_ seconds: Int64) throws {
+  /// Has the clock stand still at this time, in microseconds since 1970.
+  package func stop(at microseconds: Int64) throws { try write(microseconds, place: 8) }
+
+  private func write(_ number: Int64, place: off_t = 0) throws {
     let file = open(directory.file("offset"), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     defer { close(file) }
-    var seconds = seconds
-    guard pwrite(file, &seconds, 8, 0) == 8 else { throw TestFailure("the clock cannot be set") }
+    var number = number
+    guard pwrite(file, &number, 8, place) == 8 else { throw TestFailure("the clock cannot be set") }
   }
 }

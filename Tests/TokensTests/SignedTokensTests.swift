@@ -81,6 +81,72 @@ struct SignedTokensTests {
     #expect(tokens.check(token).fault == .untrusted)
   }
 
+  @Test func `a token that was refused costs nothing for some seconds, unless the keys change`() async throws
+  {
+    let issuer = Issuer()
+    let source = issuer.source()
+    let tally = TokenTally()
+    let tokens = await tokens(source, tally)
+    try issuer.serve("a")
+    source.renew()
+    await source.settled()
+    let token = try await issuer.token("b")
+    let check = tokens.check(token)
+    #expect(check.fault == .untrusted)
+    // The key may be one that is about to be fetched.
+    #expect(tokens.known(token) == nil)
+    tokens.remember(check, of: token)
+    guard case .refused(.untrusted)? = tokens.known(token) else {
+      Issue.record("not remembered")
+      return
+    }
+    #expect(tally.refusedCount(.untrusted) == 2)
+    let ending = try await issuer.token("a")
+    tokens.remember(.refused(.expired, edition: source.edition), of: ending)
+    #expect(tokens.known(ending) == nil)
+    let garbage = Array("garbage".utf8)
+    tokens.remember(tokens.check(garbage), of: garbage)
+    #expect(tokens.known(garbage) != nil)
+    try issuer.serve("b")
+    #expect(await source.awaitNewKeys(since: source.edition))
+    #expect(tokens.known(token) == nil)
+    guard case .verified = tokens.check(token) else {
+      Issue.record("not verified")
+      return
+    }
+  }
+
+  @Test func `what older keys have refused is not remembered for newer ones`() async throws {
+    let issuer = Issuer()
+    let source = issuer.source()
+    let tokens = await tokens(source)
+    try issuer.serve("a")
+    source.renew()
+    await source.settled()
+    let (token, stranger) = (try await issuer.token("b"), Array("stranger".utf8))
+    let check = tokens.check(token)
+    #expect(check.fault == .untrusted)
+    try issuer.serve("b")
+    #expect(await source.awaitNewKeys(since: source.edition))
+    tokens.remember(tokens.check(stranger), of: stranger)
+    tokens.remember(check, of: token)
+    #expect(tokens.known(token) == nil)
+    // Nor does it displace what the newer ones have refused.
+    #expect(tokens.known(stranger) != nil)
+  }
+
+  @Test func `a token that names its key is cheaper to check than one that names none`() async throws {
+    let issuer = Issuer()
+    let source = issuer.source()
+    let tokens = await tokens(source, TokenTally())
+    try issuer.serve("a")
+    source.renew()
+    await source.settled()
+    let named = tokens.cost(of: try await issuer.token("a"))
+    #expect(named < tokens.cost(of: Array("no token".utf8)))
+    #expect(tokens.cost(of: Array(repeating: UInt8(ascii: "a"), count: 60_000)) == tokens.cost(of: []))
+  }
+
   @Test func `nobody waits for ever for a file system that hangs`() async {
     let gate = ScriptGate()
     let source = KeySetSource(

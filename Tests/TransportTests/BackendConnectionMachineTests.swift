@@ -1,4 +1,6 @@
+import Idempotency
 import Testing
+import Wire
 
 @testable import Transport
 
@@ -10,8 +12,44 @@ struct BackendConnectionMachineTests {
   private static func carrying(keepsAlive: Bool = true) -> Machine {
     var machine = Machine()
     machine.begin("a")
-    machine.didReceiveHead(keepsAlive: keepsAlive)
+    machine.didReceiveHead(keepsAlive: keepsAlive, hasCertainEnd: true, terms: KeepAliveTerms())
     return machine
+  }
+
+  /// Carries one whole exchange of a backend with these terms. Returns what follows its response.
+  private static func exchange(on machine: inout Machine, _ terms: KeepAliveTerms) -> Machine.EndAction {
+    machine.begin("a")
+    machine.didReceiveHead(keepsAlive: true, hasCertainEnd: true, terms: terms)
+    defer { _ = machine.didRead() }
+    return machine.didEndResponse(isSent: true, hasStrayBytes: false)
+  }
+
+  @Test(arguments: [
+    // The number that is left, as Apache states it; that of all, as Node states it; and a statement that is not repeated.
+    [2, 1, 0], [2, 2, 2], [2, nil, nil], [nil, 1, nil], [5, 5, 0],
+  ])
+  func `a connection carries no more exchanges than its backend takes`(statements: [Int?]) {
+    var machine = Machine()
+    let ends = statements.map { Self.exchange(on: &machine, KeepAliveTerms(max: $0)) }
+    #expect(ends == [.keep, .keep, .close])
+  }
+
+  @Test func `an unused connection is kept for half of the time that its backend has stated last`() {
+    var machine = Machine()
+    #expect(machine.maxIdleTime == nil)
+    var times: [Milliseconds?] = []
+    for seconds in [5, nil, 1, .max] {
+      let end = Self.exchange(on: &machine, KeepAliveTerms(timeout: seconds))
+      #expect(end == .keep)
+      times.append(machine.maxIdleTime)
+    }
+    #expect(times == [2500, 2500, 500, 43_200_000])
+  }
+
+  @Test func `a connection whose backend keeps it for no time is closed`() {
+    var machine = Machine()
+    let end = Self.exchange(on: &machine, KeepAliveTerms(timeout: 0))
+    #expect(end == .close)
   }
 
   @Test func `a connection is free once the read that ended its response is over`() {
@@ -56,6 +94,20 @@ struct BackendConnectionMachineTests {
     #expect(!isFree)
   }
 
+  @Test func `after a response with a doubtful end, the order of what follows stays doubtful`() {
+    var machine = Self.carrying()
+    _ = machine.didEndResponse(isSent: true, hasStrayBytes: false)
+    _ = machine.didRead()
+    #expect(machine.hasCertainOrder)
+    for hasCertainEnd in [false, true] {
+      machine.begin("b")
+      machine.didReceiveHead(keepsAlive: true, hasCertainEnd: hasCertainEnd, terms: KeepAliveTerms())
+      let action = machine.didEndResponse(isSent: true, hasStrayBytes: false)
+      #expect(action == .keep && !machine.hasCertainOrder)
+      _ = machine.didRead()
+    }
+  }
+
   @Test func `a response that ends while the connection is closed is whole, and the last one`() {
     var machine = Self.carrying()
     _ = machine.close()
@@ -71,7 +123,7 @@ struct BackendConnectionMachineTests {
     machine.didSwitchProtocols()
     #expect(machine.isTunnel && machine.bytesAction == .passOn)
     // A head no longer means anything.
-    machine.didReceiveHead(keepsAlive: true)
+    machine.didReceiveHead(keepsAlive: true, hasCertainEnd: true, terms: KeepAliveTerms())
     #expect(machine.isTunnel)
     let exchange = machine.endExchange()
     #expect(exchange == "a" && !machine.isTunnel && machine.exchange == nil)

@@ -20,17 +20,30 @@ struct BackendSessionMachineTests {
     #expect(!machine.hasRoom && machine.mayBegin)
     machine.adopt([HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)])
     #expect(!machine.mayBegin)
-    let action = machine.ended(wasUsed: true)
+    let action = machine.ended()
     #expect(action == .offer && machine.mayBegin && !machine.hasRoom)
-    #expect(machine.wasUsed)
+  }
+
+  @Test func `no connection carries more resets than a part of the limits of servers`() {
+    var machine = BackendSessionMachine()
+    machine.adopt([HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000)])
+    var leaves = false
+    while !leaves {
+      machine.open()
+      leaves = machine.willReset()
+      _ = machine.ended()
+      if !leaves { #expect(machine.hasRoom) }
+    }
+    // All that may still be reset is open by then.
+    #expect(BackendSessionMachine.maxResets + machine.maxStreams <= 150)
   }
 
   @Test func `unread bytes hold back the only stream, and all others until they are read`() {
     var machine = Self.open(1)
     let begins = machine.mayBeginBesideUnread()
     #expect(!begins && !machine.hasRoom && machine.holdsBack(needsWindow: false))
-    let action = machine.ended(wasUsed: false)
-    #expect(action == .offer && !machine.wasUsed)
+    let action = machine.ended()
+    #expect(action == .offer)
     let reads = [machine.didRead(), machine.didRead()]
     #expect(reads == [true, false])
     #expect(machine.hasRoom && !machine.holdsBack(needsWindow: false))
@@ -47,7 +60,7 @@ struct BackendSessionMachineTests {
     let left = [machine.leave(), machine.leave()]
     #expect(left == [true, false])
     #expect(!machine.isServing && !machine.hasRoom && !machine.mayBegin && !machine.isOver)
-    let ends = [machine.ended(wasUsed: true), machine.ended(wasUsed: true)]
+    let ends = [machine.ended(), machine.ended()]
     #expect(ends == [.none, .close])
     #expect(machine.isOver)
   }
@@ -69,7 +82,7 @@ struct BackendSessionMachineTests {
     #expect(!left && machine.mayBegin)
     let begins = machine.mayBeginBesideUnread()
     #expect(!begins)
-    let action = machine.ended(wasUsed: false)
+    let action = machine.ended()
     #expect(action == .close)
   }
 
@@ -84,7 +97,7 @@ struct BackendSessionMachineTests {
     #expect(!machine.hasWindow && !machine.isExhausted)
     // Another connection would have a window of its own.
     #expect(!machine.holdsBack(needsWindow: true))
-    _ = machine.ended(wasUsed: true)
+    _ = machine.ended()
     #expect(machine.isExhausted)
     machine.windowGrew(by: 1)
     #expect(machine.hasWindow && !machine.isExhausted)

@@ -1,6 +1,7 @@
 import Glibc
 import Idempotency
 import NIOCore
+import Platform
 import TestSupport
 import Testing
 import Wire
@@ -65,6 +66,8 @@ struct ConnectTests {
       var settings = UpstreamSettings(name: "u", address: .unix(path: path))
       settings.maxConnections = 1
       settings.connectRetries = 0
+      // They begin and end one after another, which takes long on a busy machine.
+      settings.connectTimeout = .seconds(300)
       let first = harness.upstream.begin(request(settings))
       await server.reached { $0.requests == 1 }
       // More than a stack has room for, if the failure of one began the next within it.
@@ -139,11 +142,11 @@ struct ConnectTests {
     try await Harness.run { harness async throws in
       var settings = UpstreamSettings.loopback(server.port)
       settings.http2 = .priorKnowledge
-      settings.connectTimeout = 100
+      settings.connectTimeout = 1500
       settings.connectRetries = 0
       let exchange = harness.upstream.begin(request(settings))
       // Longer than the time-out, on the loop itself.
-      usleep(400_000)
+      usleep(2_000_000)
       #expect(try await exchange.finish().status == 200)
     }
   }
@@ -174,6 +177,42 @@ struct ConnectTests {
         #expect(await exchange.failure() == .requestBody("gone"))
       }
       #expect(try await harness.upstream.begin(request(settings)).finish().status == 200)
+    }
+  }
+
+  /// Sockets that close each connection as soon as it is made: to NIO it never becomes active.
+  private final class CutSockets: Sockets {
+    func connect(
+      _ connection: OutgoingConnection, on loop: any EventLoop
+    ) -> EventLoopFuture<any Channel> {
+      SystemSockets.shared.connect(connection, on: loop).map { channel in
+        channel.close(promise: nil)
+        return channel
+      }
+    }
+
+    func listen(_ listener: BoundListener, on group: any EventLoopGroup) -> EventLoopFuture<any Channel> {
+      SystemSockets.shared.listen(listener, on: group)
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `a connection that is cut before the backend's greeting is not awaited`(
+    isSecure: Bool
+  ) async throws {
+    let certificates = try await Certificates()
+    let server = try RawServer { $0.readToEnd() }
+    try await Harness.run(sockets: CutSockets()) { harness async throws in
+      var settings = UpstreamSettings.loopback(server.port)
+      settings.http2 = .priorKnowledge
+      settings.connectRetries = 0
+      if isSecure { settings.tls = ClientTLSFiles(ca: certificates.authority, serverName: "localhost") }
+      let failure = await harness.upstream.begin(request(settings)).failure()
+      guard case .notSent(let reason) = failure else {
+        Issue.record("\(String(describing: failure))")
+        return
+      }
+      #expect(!reason.contains("too long"), "\(reason)")
     }
   }
 

@@ -117,6 +117,48 @@ struct FlowTests {
     }
   }
 
+  /// Responds to a request with the terms of its target, such as `/timeout=5,max=2`. Returns the target.
+  private static func keep(_ connection: RawConnection) throws -> String {
+    let target = try connection.readRequest().split(separator: " ")[1]
+    try connection.write(
+      "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nKeep-Alive: \(target.dropFirst())\r\n\r\n")
+    return String(target)
+  }
+
+  @Test func `an idle connection is closed after half of the time for which its backend keeps it`()
+    async throws
+  {
+    let ended = Watched<[String]>([])
+    let server = try RawServer { connection in
+      let target = try Self.keep(connection)
+      connection.readToEnd()
+      ended.withValue { $0.append(target) }
+    }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.idleTimeout = .seconds(600)
+      // Both at once, so that each has a connection of its own. The first one's timer runs when the second one rests.
+      let exchanges = ["/timeout=1000", "/timeout=1"].map { [upstream] target in
+        harness.upstream.begin(.to(upstream, "POST", target, permit: .fresh()))
+      }
+      for exchange in exchanges { #expect(try await exchange.finish().status == 200) }
+      #expect(try await ended.until("the end of a connection") { $0.isEmpty ? nil : $0 } == ["/timeout=1"])
+    }
+  }
+
+  @Test func `a connection on which its backend takes no more requests is not reused`() async throws {
+    let server = try RawServer { connection in
+      while true { _ = try Self.keep(connection) }
+    }
+    try await Harness.run { harness async throws in
+      for connections in [1, 1, 1, 2] {
+        let exchange = harness.upstream.begin(.to(server, "POST", "/timeout=9,max=2", permit: .fresh()))
+        #expect(try await exchange.finish().status == 200)
+        #expect(server.tally.connections == connections)
+      }
+    }
+  }
+
   @Test func `a connection that the backend closed is not reused`() async throws {
     let ended = Watched(0)
     let server = try RawServer { connection in

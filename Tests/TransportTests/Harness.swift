@@ -15,15 +15,17 @@ final class Harness: Sendable {
   let upstream: HTTPUpstream
   private let group: MultiThreadedEventLoopGroup
 
-  private init() {
+  private init(sockets: any Sockets) {
     group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    context = EventLoopContext(loop: group.next())
+    context = EventLoopContext(loop: group.next(), sockets: sockets)
     upstream = HTTPUpstream(context: context, loops: 1, logger: Logger(label: "test"))
   }
 
   /// Runs a test on the loop, and takes everything down after it.
-  static func run<T: Sendable>(_ body: @escaping @Sendable (Harness) async throws -> T) async throws -> T {
-    let harness = Harness()
+  static func run<T: Sendable>(
+    sockets: any Sockets = SystemSockets.shared, _ body: @escaping @Sendable (Harness) async throws -> T
+  ) async throws -> T {
+    let harness = Harness(sockets: sockets)
     let result: Result<T, any Error>
     do { result = .success(try await harness.onLoop { try await body(harness) }) } catch {
       result = .failure(error)
@@ -39,8 +41,12 @@ final class Harness: Sendable {
 }
 
 extension UpstreamSettings {
+  /// With times that a busy machine does not exceed. Those that a test is about are its own.
   static func loopback(_ port: Int) -> UpstreamSettings {
-    UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
+    var settings = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
+    settings.connectTimeout = .seconds(20)
+    settings.idleTimeout = .seconds(60)
+    return settings
   }
 }
 
@@ -76,7 +82,7 @@ struct ReceivedResponse: Equatable {
 
 extension HTTPExchange {
   /// Reads the whole response and gives the connection back.
-  func finish(within span: Milliseconds = .seconds(10)) async throws -> ReceivedResponse {
+  func finish(within span: Milliseconds = .seconds(20)) async throws -> ReceivedResponse {
     defer { close() }
     let head = try await head(within: span)
     guard case .whole(let body) = try await collect(upTo: 1 << 24, within: span) else {
@@ -87,7 +93,7 @@ extension HTTPExchange {
   }
 
   /// The failure of the exchange.
-  func failure(within span: Milliseconds = .seconds(10)) async -> UpstreamFailure? {
+  func failure(within span: Milliseconds = .seconds(20)) async -> UpstreamFailure? {
     do {
       _ = try await finish(within: span)
       return nil

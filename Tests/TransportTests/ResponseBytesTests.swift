@@ -74,24 +74,70 @@ struct ResponseBytesTests {
     }
   }
 
-  static let broken = [
-    "", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok",
+  /// Read tolerantly, and put right.
+  static let tolerated = [
+    "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\nok\r\n0\r\n\r\n",
+  ]
+
+  @Test(arguments: tolerated)
+  func `a response whose faults leave it one meaning is whole`(bytes: String) async throws {
+    #expect(try await exchange(respondedBy: bytes).get() == ReceivedResponse(status: 200, body: "ok"))
+  }
+
+  /// The first is ended by the backend, and so are the others that lack something.
+  static let malformed = [
+    "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!",
-    "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\nContent-Length: 0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nA: b\0c\r\nContent-Length: 0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nA: b\rc\r\nContent-Length: 0\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-    "HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "SSH-2.0-OpenSSH\r\n", "hello",
+    "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+  ]
+
+  @Test(arguments: malformed)
+  func `of a response that cannot be read behind its status line, the status is reported`(bytes: String)
+    async throws
+  {
+    let result = try await exchange("POST", respondedBy: bytes, closing: true)
+    guard case .failure(.malformed(200, _)) = result else {
+      Issue.record("\(bytes.debugDescription) passed as \(result)")
+      return
+    }
+  }
+
+  @Test func `a reset leaves no status, since more may have been under way`() async throws {
+    let gate = ScriptGate()
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+      gate.pass()
+      connection.reset()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server))
+      _ = try await exchange.head(within: .seconds(10))
+      gate.open()
+      #expect(await exchange.failure()?.isResponseLost == true)
+    }
+  }
+
+  static let broken = [
+    "", "HTTP/1.1 200", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+    "HTTP/1.1 103 Early\r\nA: b\0c\r\n\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
+    "SSH-2.0-OpenSSH\r\n", "hello",
   ]
 
   @Test(arguments: broken)
-  func `a cut or invalid response is lost`(bytes: String) async throws {
+  func `a response without a final status line is lost`(bytes: String) async throws {
     let result = try await exchange(respondedBy: bytes, closing: true)
     guard case .failure(let failure) = result else {
       Issue.record("\(bytes.debugDescription) passed as \(result)")

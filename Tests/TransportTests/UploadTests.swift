@@ -125,7 +125,7 @@ struct UploadTests {
         exchange.close()
       }
       // Its task holds the stream.
-      for _ in 0..<500 where left != nil { await harness.context.sleep(milliseconds: 10) }
+      for _ in 0..<2000 where left != nil { await harness.context.sleep(milliseconds: 10) }
       #expect(left == nil)
     }
     gate.open()
@@ -188,4 +188,105 @@ struct UploadTests {
       #expect(exchange.sentAt != nil)
     }
   }
+}
+
+/// Room for others, which a client that hardly moves its body has to make.
+struct MakingRoomTests {
+  /// Four connections, three of which are for requests without protection.
+  private static func settings(_ server: RawServer) -> UpstreamSettings {
+    var settings = UpstreamSettings.loopback(server.port)
+    settings.maxConnections = 4
+    settings.connectTimeout = 500
+    return settings
+  }
+
+  private static func server() throws -> RawServer {
+    try RawServer { connection in
+      while true {
+        let head = try connection.readHead()
+        if head.hasPrefix("PUT") { return connection.readToEnd() }
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+    }
+  }
+
+  @Test func `the upload that has moved least ends when no connection is free`() async throws {
+    let server = try Self.server()
+    let settings = Self.settings(server)
+    try await Harness.run { harness async throws in
+      // One that has sent more than is awaited before a request begins, and two that have sent less.
+      let fast = harness.upstream.begin(
+        .to(settings, "PUT", body: .streamed(Pausing(100_000), length: 200_000)))
+      let slow = [1000, 0].map {
+        harness.upstream.begin(.to(settings, "PUT", body: .streamed(Pausing($0), length: 200_000)))
+      }
+      await server.reached { $0.requests == 3 && $0.bytes > 100_000 }
+      for _ in slow { #expect(try await harness.upstream.begin(.to(settings)).finish().status == 200) }
+      #expect(fast.failure == nil)
+      #expect(slow.contains { $0.failure?.isOfBody == true })
+      fast.close()
+      for exchange in slow { exchange.close() }
+    }
+  }
+
+  @Test func `an upload that has moved just now is left alone`() async throws {
+    let server = try Self.server()
+    let settings = Self.settings(server)
+    try await Harness.run { harness async throws in
+      let fast = (0..<3).map { _ in
+        harness.upstream.begin(.to(settings, "PUT", body: .streamed(Pausing(100_000), length: 200_000)))
+      }
+      await server.reached { $0.requests == 3 && $0.bytes > 300_000 }
+      guard case .busy = await harness.upstream.begin(.to(settings)).failure() else {
+        Issue.record("a connection was free")
+        return
+      }
+      for exchange in fast {
+        #expect(exchange.failure == nil)
+        exchange.close()
+      }
+    }
+  }
+
+  @Test func `a response that nobody reads ends when no connection is free`() async throws {
+    let server = try RawServer { connection in
+      let head = try connection.readHead()
+      let length = head.hasPrefix("GET /large") ? 8 << 20 : 0
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n")
+      try connection.write(String(repeating: "x", count: length))
+      connection.readToEnd()
+    }
+    let settings = Self.settings(server)
+    try await Harness.run { harness async throws in
+      var unread: [HTTPExchange] = []
+      for _ in 0..<3 {
+        let exchange = harness.upstream.begin(.to(settings, "GET", "/large"))
+        _ = try await exchange.head(within: .seconds(10))
+        unread.append(exchange)
+      }
+      while !unread.allSatisfy(\.isHeldUp) { await harness.context.sleep(milliseconds: 10) }
+      // The time that a client has to move something: nothing shows its passing.
+      await harness.context.sleep(milliseconds: 5500)
+      #expect(try await harness.upstream.begin(.to(settings)).finish().status == 200)
+      #expect(unread.count { $0.failure != nil } == 1)
+      for exchange in unread { exchange.close() }
+    }
+  }
+}
+
+/// A client that sends a part of its body and then nothing. `@unchecked`, because one exchange alone reads it.
+private final class Pausing: RequestBodyStream, @unchecked Sendable {
+  private var left: Int
+
+  init(_ count: Int) { left = count }
+
+  func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    if left == 0 { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+    defer { left = 0 }
+    return ByteBuffer(repeating: 0x61, count: left)
+  }
+}
+
+extension UpstreamFailure {
+  fileprivate var isOfBody: Bool { if case .requestBody = self { true } else { false } }
 }

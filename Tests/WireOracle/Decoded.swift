@@ -23,10 +23,13 @@ package struct Decoded: Equatable, CustomStringConvertible {
 
   package var messages: [Message] = []
   package var error: WireError?
+  /// The status of a response, also of one that is refused behind its status line.
+  package var status: Int?
 
-  package init(messages: [Message] = [], error: WireError? = nil) {
+  package init(messages: [Message] = [], error: WireError? = nil, status: Int? = nil) {
     self.messages = messages
     self.error = error
+    self.status = status
   }
 
   package var description: String { "\(messages), \(error.map { "\($0)" } ?? "no error")" }
@@ -51,18 +54,20 @@ package struct Decoded: Equatable, CustomStringConvertible {
 
   /// The bytes as the response to one request, and what the end of input then means.
   package static func response(
-    _ bytes: [UInt8], to method: MessageHead.Method = .get, cuts: [Int] = []
+    _ bytes: [UInt8], to method: MessageHead.Method = .get, cuts: [Int] = [], reading: Reading = .strict
   ) -> (Decoded, ResponseDecoder.InputEnd) {
-    var decoder = ResponseDecoder(method: method)
-    let decoded = feed(bytes, cuts) { input throws(WireError) in
+    var decoder = ResponseDecoder(method: method, reading: reading)
+    var decoded = feed(bytes, cuts) { input throws(WireError) in
       switch try decoder.next(&input) {
       case .head(let response):
-        return .head(response.head, "\(response.framing) \(response.keepAlive ? "keep-alive" : "close")")
+        let ends = response.keepAlive ? "keep-alive" : "close"
+        return .head(response.head, "\(response.framing) \(ends)\(response.hasCertainEnd ? "" : " doubtful")")
       case .body(let piece): return .body(piece)
       case .end(let trailers): return .end(trailers)
       case nil: return nil
       }
     }
+    decoded.status = decoder.status
     return (decoded, decoder.finish())
   }
 

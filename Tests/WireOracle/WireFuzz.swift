@@ -42,7 +42,7 @@ package enum WireFuzz {
   }
 
   /// The messages that the oracle has an opinion on: up to the first that it stops at by its nature, which is
-  /// one of a method it does not know, one that leaves HTTP, or one that ends the connection.
+  /// one of a method it does not know, or with a target beyond ASCII, one that leaves HTTP, or one that ends the connection.
   private static func comparable(_ bytes: [UInt8]) -> [Oracle.Message] {
     var decoder = RequestDecoder()
     var input = ByteBuffer(bytes: bytes)
@@ -54,6 +54,8 @@ package enum WireFuzz {
         let head = request.head
         guard case .request(let method, let range, let target) = head.start, !isLast else { return messages }
         if method == .other || method == .connect || head.first(.upgrade) != nil { return messages }
+        // The oracle takes ASCII alone in a target.
+        if head.string(target).utf8.contains(where: { $0 >= 0x80 }) { return messages }
         isLast = !request.keepAlive
         messages.append(
           Oracle.Message(

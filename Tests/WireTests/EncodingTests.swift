@@ -69,13 +69,26 @@ struct EncodingTests {
   }
 
   @Test(arguments: [
+    ("GET", "/"), ("M-SEARCH", "*"), ("POST", "/v1/orders?" + String(repeating: "a=ä&", count: 99)),
+  ])
+  func `a request line is written`(_ method: String, _ target: String) {
+    #expect(
+      written { $0.writeRequestLine(method: method, target: target) } == "\(method) \(target) HTTP/1.1\r\n")
+  }
+
+  @Test(arguments: ["", "a", "shop.example:8080"])
+  func `a field line is written`(_ value: String) {
+    #expect(written { $0.writeFieldLine("Host: ", ByteBuffer(string: value)) } == "Host: \(value)\r\n")
+  }
+
+  @Test(arguments: [
     (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
     (-1, "Wed, 31 Dec 1969 23:59:59 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
     (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"), (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
     (-62_167_219_200, "Sat, 01 Jan 0000 00:00:00 GMT"),
   ])
   func `a date is written and read back`(_ seconds: Int, _ text: String) {
-    #expect(written { HTTPDate.write(seconds, into: &$0) } == text)
+    #expect(written { $0.writeFieldLine("Date: ", date: seconds) } == "Date: \(text)\r\n")
     #expect(Self.parse(text) == seconds)
   }
 
@@ -84,7 +97,8 @@ struct EncodingTests {
     for day in stride(from: -150_000, through: 150_000, by: 11) {
       let seconds = day * 86_400 + 43_210
       var output = ByteBuffer()
-      HTTPDate.write(seconds, into: &output)
+      output.writeFieldLine("", date: seconds)
+      output.moveWriterIndex(to: HTTPDate.length)
       let parsed = output.withUnsafeReadableBytes { HTTPDate.parse($0) { 0 } }
       if parsed != seconds { Issue.record("\(seconds) is read back as \(String(describing: parsed))") }
     }

@@ -23,6 +23,23 @@ struct RequestTargetTests {
   }
 
   @Test(arguments: [
+    ("/a/%62", "/a/%62"), ("/%c3%a9", "/%c3%a9"), ("/a/./%62", "/a/b"), ("/a/%2e%2e/%7e", "/~"), ("/a", "/a"),
+    ("/%61?b=/../%2f", "/%61"),
+  ])
+  func `the backend gets the client's spelling, but for dot segments`(_ text: String, _ path: String) throws {
+    #expect(String(buffer: try target(text).forwarded) == path)
+  }
+
+  @Test(arguments: ["/a%2fb", "/a\\b", "/%00", "/%zz", "/a/..;/b", "/é/%62"])
+  func `a path without a normal form can be had as it was received`(_ text: String) throws {
+    let head = try MessageHead(method: "GET", target: text + "?q=é")
+    #expect(throws: WireError.badPath) { try RequestTarget(head) }
+    let target = try RequestTarget(head, ambiguously: true)
+    #expect(String(buffer: target.path) == text && target.forwarded == target.path)
+    #expect(target.query.map(String.init(buffer:)) == "q=é")
+  }
+
+  @Test(arguments: [
     "/a%2fb", "/a%2Fb", "/a%5cb", "/a\\b", "/%00", "/%", "/%4", "/%4g", "/%zz", "/a/%2e%2e%2fb",
     "/a/..;/b", "/a/..;x=1", "/.;", "/a/%2e%2E;/b", "/a/.;x/b",
   ])

@@ -68,7 +68,7 @@ struct StrictnessTests {
     (" / HTTP/1.1\r\nHost: a\r\n\r\n", .badRequestLine),
     ("GET\r\nHost: a\r\n\r\n", .badMethod),
     ("GET /\r\nHost: a\r\n\r\n", .badRequestLine),
-    ("GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n", .badTarget),
+    ("GET /\u{FFFD} HTTP/1.1\r\nHost: a\r\n\r\n", .badTarget),
     ("GET /\u{1} HTTP/1.1\r\nHost: a\r\n\r\n", .badTarget),
     ("GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", .badRequestLine),
     ("GET a HTTP/1.1\r\nHost: a\r\n\r\n", .badTarget),

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
@@ -19,6 +20,7 @@ DEPLOY = pathlib.Path(__file__).resolve().parent.parent
 BINARY = os.environ.get("SEMEL_BINARY", str(DEPLOY.parent / ".build/debug/semel"))
 PAGE = (DEPLOY / "clients.md").read_text()
 PATIENCE = 60
+PORTS = iter(random.sample(range(16000, 20000), 4000))
 
 # The command line of the other programs for the page's module: URL NAME BODY, and a line on standard output. Node has
 # no localStorage that survives the process, and older versions have `crypto` as a module only.
@@ -27,17 +29,18 @@ import {existsSync, readFileSync, writeFileSync} from 'node:fs'
 import {webcrypto} from 'node:crypto'
 globalThis.crypto ??= webcrypto
 const items = existsSync('storage') ? JSON.parse(readFileSync('storage')) : {}
-globalThis.localStorage = new Proxy(items, {set(items, name, value) {
-  items[name] = String(value)
-  writeFileSync('storage', JSON.stringify(items))
-  return true
-}})
+const store = () => writeFileSync('storage', JSON.stringify(items)) ?? true
+globalThis.localStorage = new Proxy(items, {
+  set(items, name, value) { items[name] = String(value); return store() },
+  deleteProperty(items, name) { delete items[name]; return store() },
+})
 const {submit} = await import('./order.mjs')
 const [url, name, body] = process.argv.slice(2)
 const patience = process.env.PATIENCE ? 1000 * process.env.PATIENCE : undefined
 const order = () => submit(url, name, JSON.parse(body), () => readFileSync('token', 'utf8').trim(), patience)
 for (const ended of await Promise.all(Array.from({length: process.env.TAPS ?? 1}, order)))
-  console.log(ended.unknown ? `unknown ${ended.unknown}` : `response ${ended.status} ${ended.text}`)
+  console.log(ended.mismatch ? `mismatch ${ended.mismatch}`
+    : ended.unknown ? `unknown ${ended.unknown}` : `response ${ended.status} ${ended.text}`)
 """
 
 
@@ -140,6 +143,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         assert self.server.released[self.path].wait(2 * PATIENCE), "nobody released the order"
         self.script_plain(number)
 
+    def script_picky(self, number):
+        if b"none" in self.server.attempts[self.path][number - 1][1]:
+            return self.respond(400, {"error": "no such item"})
+        self.script_plain(number)
+
     def script_guarded(self, number):
         if self.headers["Authorization"] == "Bearer fresh":
             return self.script_plain(number)
@@ -207,17 +215,19 @@ class Network:
         self.listener.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def unused_port():
+    """A port that nobody uses, of those that neither a client's connection gets nor a test of Swift."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port := next(PORTS)))
+            return port
 
 
 class Semel:
     """The binary, in front of the backend."""
 
     def __init__(self, folder, backend):
-        self.port, self.admin = free_port(), free_port()
+        self.port, self.admin = unused_port(), unused_port()
         config = folder / "semel.yaml"
         config.write_text(f"""
 listen: [{{address: "127.0.0.1:{self.port}"}}]

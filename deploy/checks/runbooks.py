@@ -3,7 +3,6 @@ evaluation of the alerts on its metrics."""
 
 import contextlib
 import os
-import random
 import re
 import shutil
 import signal
@@ -16,7 +15,7 @@ import urllib.request
 
 import yaml
 
-from clients import BINARY, DEPLOY, PATIENCE, Backend
+from clients import BINARY, DEPLOY, PATIENCE, Backend, unused_port
 
 PAGE = (DEPLOY / "runbooks.md").read_text()
 MANUAL = (DEPLOY / "README.md").read_text()
@@ -318,17 +317,6 @@ routes:
             ["bash", "-o", "pipefail", "-c", command], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
         return ended.stdout.replace(str(self.folder / "semel.yaml"), "/etc/semel/config.yaml"), ended.returncode
-
-
-PORTS = iter(random.sample(range(16000, 32000), 16000))
-
-
-def unused_port():
-    """A port that nobody uses, of those that no client's connection gets: the situations begin beside each other."""
-    while True:
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port := next(PORTS)))
-            return port
 
 
 def until(condition, otherwise="it did not happen"):

@@ -143,10 +143,17 @@ class Examples(Case):
         self.assertEqual(network.sent.count(b"POST "), 1)
         client.expect("plain", attempts=1, executed=1)
 
-    def check_a_later_call_sends_the_stored_bytes(self, client):
-        for body in (ORDER, '{"item":"car"}'):
-            self.assertEqual(client.order("plain", body=body), 'response 201 {"order": 1}')
+    def check_another_body_under_a_known_name_is_not_sent(self, client):
+        self.assertEqual(client.order("plain"), 'response 201 {"order": 1}')
+        self.assertRegex(client.order("plain", body='{"item":"car"}'), "^mismatch [-0-9A-Fa-f]{36}$")
+        self.assertEqual(client.order("plain"), 'response 201 {"order": 1}')
         client.expect("plain", attempts=1, executed=1)
+
+    def check_what_ended_in_400_may_be_corrected_under_its_name(self, client):
+        self.assertEqual(client.order("picky", body='{"item":"none"}'), 'response 400 {"error": "no such item"}')
+        self.assertEqual(client.order("picky"), 'response 201 {"order": 1}')
+        keys = {key for key, _, _ in self.backend.attempts[client.path("picky")]}
+        self.assertEqual(len(keys), 2)
 
     def check_an_unknown_outcome_is_called_that_until_an_operator_knows(self, client):
         self.assertRegex(client.order("cut"), "^unknown [-0-9A-Fa-f]{36}$")

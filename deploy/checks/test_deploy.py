@@ -19,12 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import chart
 import confined
 from binary import BINARY, DEPLOY, check_configuration
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from clients import PATIENCE, unused_port
 
 
 def answers(port):
@@ -44,7 +39,7 @@ def page(admin):
 
 
 def wait_for(holds, semel):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline and semel.poll() is None, f"semel does not become ready: {semel.poll()}"
         time.sleep(0.05)
@@ -73,7 +68,9 @@ class Image(unittest.TestCase):
     def test_it_keeps_the_rules_of_the_trade(self):
         build, run = self.stages()
         for stage in (build, run):
-            self.assertRegex(stage, r"FROM [\w./-]+:[\w.-]+", "an image without its version")
+            # Whoever builds it may name the base by its digest.
+            base = re.match(r"FROM \$(\w+)", stage)[1]
+            self.assertRegex(self.dockerfile, rf"(?m)^ARG {base}=[\w./-]+:[\w.-]+$", "an image without its version")
             self.assertNotRegex(stage, r":latest|\bADD\b|\bsudo\b|curl .*\| *sh")
             if "apt-get" in stage:
                 self.assertIn("--no-install-recommends", stage)
@@ -220,7 +217,7 @@ class Unit(unittest.TestCase):
                 self.skipTest(f"this system takes no filter: {fault}")
             self.assertEqual(refused, -signal.SIGSYS)
 
-            port, admin, backend = free_port(), free_port(), free_port()
+            port, admin, backend = unused_port(), unused_port(), unused_port()
             config = pathlib.Path(folder) / "config.yaml"
             config.write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}, {{address: "unix:{folder}/semel.sock"}}]
@@ -270,7 +267,7 @@ class Monitoring(unittest.TestCase):
         for key, values in re.findall(r'let key = "(\w+)"\s+public static let values = \[(.*?)\]', labels, re.S):
             cls.label_values.setdefault(key, set()).update(re.findall(r'"(\w+)"', values))
         cls.folder = tempfile.TemporaryDirectory()
-        port, admin, backend = free_port(), free_port(), free_port()
+        port, admin, backend = unused_port(), unused_port(), unused_port()
         # The key of RFC 7517, appendix A.1.
         key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "1",
                "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}

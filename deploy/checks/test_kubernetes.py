@@ -61,7 +61,7 @@ def memory(settings):
     """The memory to plan for a configuration, by the manual's sum."""
     limits, store = settings.get("limits", {}), settings["store"]
     return (size(limits.get("body_memory", "256MiB")) + size(store.get("local_cache", "64MiB")) + (100 << 20)
-            + limits.get("max_connections", 10_000) * (30 << 10))
+            + limits.get("max_connections", 10_000) * (64 << 10))
 
 
 class Kubernetes(unittest.TestCase):

@@ -57,7 +57,12 @@ class Scripts(unittest.TestCase):
         self.good("duplicates", "--keys", 50, "--deliveries", 6, "--nodes", 1, "--store", "embedded")
 
     def test_soak(self):
-        self.good("soak", "--duration", 8, "--window", 2, "--rate", 50, svg=True)
+        # Of so short a time only the machine's other work shows in the latency.
+        self.good("soak", "--duration", 8, "--window", 2, "--rate", 50, "--latency-drift", 1000, svg=True)
+
+    def test_a_drift_is_found(self):
+        result = run("soak", "--duration", 8, "--window", 2, "--rate", 50, "--latency-drift", -1000, "--memory-drift", -1000)
+        self.bad(result, "latency drifts", "memory drifts")
 
     def test_redis(self):
         self.good(
@@ -113,14 +118,18 @@ class Counting(unittest.TestCase):
         with Rig(nothing) as rig, Watch(port := rig.start_redis()) as watch:
             redis = Redis(port)
             digest = redis.command("SCRIPT", "LOAD", "return 1").decode()
-            for key, last in [("{replayed}", " @orders,,,node"), ("{idle}", ""), ("{watched}", "1700000000000")]:
+            for key, *arguments in [
+                ("{replayed}", "owner", "1", " @orders,,,node"),
+                ("{idle}", "1 owner ", "", "last"),
+                ("{watched}", "1 owner ", "1700000000000", "last"),
+            ]:
                 redis.command("SET", key, "claim")
-                redis.command("EVALSHA", digest, 1, key, last)
+                redis.command("EVALSHA", digest, 1, key, *arguments)
                 redis.command("SET", key, "again")
             redis.close()
             claim, complete, again = watch.commands()
         self.assertEqual(claim, [b"SET", b"{watched}", b"claim"])
-        self.assertEqual(complete[3:], [b"{watched}", b"1700000000000"])
+        self.assertEqual(complete[3:], [b"{watched}", b"1 owner ", b"1700000000000", b"last"])
         self.assertEqual(again, [b"SET", b"{watched}", b"again"])
 
     def test_histograms_add_up(self):

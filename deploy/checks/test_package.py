@@ -18,11 +18,18 @@ FILES = {
     "bin/semel": 0o755,
     "share/bash-completion/completions/semel": 0o644,
     "share/doc/semel/README.md": 0o644,
+    "share/doc/semel/copyright": 0o644,
     "share/fish/vendor_completions.d/semel.fish": 0o644,
     "share/man/man1/semel.1.gz": 0o644,
 }
 # To come, so that no file has been made since.
 EPOCH = 2_000_000_000
+
+
+def checkouts():
+    """The folder with the sources of the packages that are linked into the binary."""
+    folders = [folder / "checkouts" for folder in (pathlib.Path(BINARY).resolve().parents[2], DEPLOY.parent / ".build")]
+    return next(folder for folder in folders if folder.is_dir())
 
 
 def make(script, binary, folder, variables, **options):
@@ -59,7 +66,7 @@ def make_elsewhere(folder):
         (folder / name).chmod(0o3777)
     variables = {
         "TMPDIR": str(folder / "temporary"), "TZ": "America/Lima", "LC_ALL": "de_DE.UTF-8", "LOCPATH": str(folder),
-        "TAR_OPTIONS": "--mode=700", "HOME": "/nonexistent"}
+        "CHECKOUTS": str(checkouts()), "TAR_OPTIONS": "--mode=700", "HOME": "/nonexistent"}
     if shutil.which("localedef") and pathlib.Path("/usr/share/i18n/locales/de_DE").exists():
         # It sorts otherwise. Where it cannot be made, the locale has its name alone.
         subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], check=True)
@@ -124,6 +131,23 @@ class Package(unittest.TestCase):
                 "share/zsh/site-functions/_semel": 0o644,
                 "share/doc/semel/config.yaml": 0o644,
                 "lib/systemd/system/semel.service": 0o644})
+
+    def test_the_licence_of_every_package_that_is_linked_in_is_there(self):
+        text = (self.tree / "usr/share/doc/semel/copyright").read_text()
+        for name in ["Semel", "Swift's runtime and Foundation", *(folder.name for folder in checkouts().iterdir())]:
+            self.assertRegex(text, f"(?m)^{re.escape(name)}\n=+\n\n", name)
+        self.assertGreater(text.count("Apache License"), 10)
+
+    def test_every_package_has_an_exact_version(self):
+        manifest = (DEPLOY.parent / "Package.swift").read_text()
+        named = {url.rsplit("/", 1)[1] for url in re.findall(r'\.package\(url: "([^"]+)", exact: "[\d.]+"\)', manifest)}
+        self.assertEqual(named, {folder.name for folder in checkouts().iterdir()})
+
+    @unittest.skipIf("/debug/" in str(BINARY), "a debug build is not shipped")
+    def test_the_binary_loads_nothing_from_its_own_folder_and_binds_at_its_start(self):
+        dynamic = subprocess.run(["readelf", "-d", self.tree / "usr/bin/semel"], capture_output=True, text=True, check=True)
+        self.assertNotRegex(dynamic.stdout, r"RUNPATH|RPATH")
+        self.assertRegex(dynamic.stdout, r"BIND_NOW|Flags:.*NOW")
 
     def test_what_the_package_says_of_itself(self):
         control = dict(re.findall(r"(?m)^([\w-]+): (.*)$", (self.tree / "DEBIAN/control").read_text()))

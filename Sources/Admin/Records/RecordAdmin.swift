@@ -350,7 +350,8 @@ public struct RecordAdmin: Sendable {
       return try await context.run(body)
     } catch {
       switch error {
-      case .unavailable(let reason), .refused(let reason): throw AdminError(.serviceUnavailable, reason)
+      case .busy(let reason), .unavailable(let reason), .refused(let reason):
+        throw AdminError(.serviceUnavailable, reason)
       case .fateUnknown(let reason):
         throw AdminError(
           .badGateway, "whether it was done is not known, look before you repeat it: \(reason)")

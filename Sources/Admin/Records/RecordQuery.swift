@@ -24,7 +24,7 @@ struct RecordQuery: OperatorDocument {
     among routes: [RoutePolicy], under identityKey: IdentityKey?
   ) throws(AdminError) -> RecordIdentity {
     let policy = try routes.route(named: route)
-    guard let callerPolicy = policy.caller else {
+    guard policy.isProtected, let callerPolicy = policy.caller else {
       throw AdminError(.badRequest, "route \(route) keeps no records: its idempotency is off")
     }
     let method = try checkedMethod(policy)

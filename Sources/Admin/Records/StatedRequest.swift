@@ -168,7 +168,7 @@ extension StatedRequest {
     let found: IdempotencyKey?
     do {
       found = try policy.key(head: head, query: target.query, body: body) {
-        fingerprint(by: identity.policy.recipe, method: identity.method)
+        fingerprint(by: identity.policy.recipe.ofKeys, method: identity.method)
       }
     } catch {
       throw Self.refusal(error)

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Idempotency
 import Logging
 import Platform
@@ -15,12 +16,30 @@ final class AdminToken: Sendable {
   private let path: String
   private let state: Mutex<State>
 
-  /// Reads the file. Prints the reason and ends the process if there is no token in it.
+  /// Reads the file, and makes it before if it is one that a start makes. Prints the reason and ends the process if
+  /// there is no token in it.
   init(reading path: String) throws {
+    if AdminTokenFile.isMade(at: path) {
+      do throws(SecretFile.Fault) {
+        try AdminTokenFile.make(at: path, Self.random())
+      } catch {
+        StandardError.print("\(path): \(error); admin.token_file is made in the working directory")
+        throw ExitCode.badConfiguration
+      }
+    }
     // The status first: a change during the reading is then found by the next look.
     let status = FileStatus(readable: path)
     self.path = path
     state = Mutex(State(secret: try ConfigurationFile.secret(at: path), status: status))
+  }
+
+  /// A token that nobody can guess.
+  private static func random() -> String {
+    var entropy = Entropy()
+    return (0..<4).map { _ in
+      let digits = String(entropy.next() as UInt64, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
   }
 
   /// The token that requests need now.

@@ -69,10 +69,8 @@ struct Assembly {
 
   /// Makes the form in which the store keeps outcomes, with its own counters.
   private func makeCodec() -> OutcomeCodec {
-    // No response is recorded that is larger than this.
     OutcomeCodec(
-      secrets: settings.store.encryption?.secrets ?? [], compression: .init(settings.store.compression),
-      maxContent: settings.limits.bodyMemory)
+      secrets: settings.store.encryption?.secrets ?? [], compression: .init(settings.store.compression))
   }
 
   /// Runs the program on the embedded store in the file at `path`.

@@ -30,18 +30,13 @@ struct ListenPlace {
     return places
   }
 
-  /// Whether one of two listeners may keep the other from its address: the ports are equal, and one host is the other
-  /// or covers it.
+  /// Whether one of two listeners may keep the other from its address: the ports are equal, and a host is a name. Of two
+  /// addresses a file's reading knows it.
   func mayExclude(_ other: ListenPlace) -> Bool {
     guard case .tcp(let host, let port) = address, case .tcp(let otherHost, let otherPort) = other.address,
       port == otherPort, port != 0
     else { return false }
-    return host == otherHost || Self.covers(host, otherHost) || Self.covers(otherHost, host)
-  }
-
-  /// Whether a host is a wildcard that another one is part of. That of IPv6 takes IPv4, too.
-  private static func covers(_ host: String, _ other: String) -> Bool {
-    host == "::" || host == "0.0.0.0" && !other.contains(":")
+    return IPAddress(host) == nil || IPAddress(otherHost) == nil
   }
 }
 

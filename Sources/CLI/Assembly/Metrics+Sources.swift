@@ -99,9 +99,12 @@ extension Metrics {
     }
   }
 
-  func addSource(_ strayBytes: StrayBytes) {
-    source {
-      strayBytes.connections.map { MetricFigure(.upstreamStrayCloses, $0.count, ("upstream", $0.upstream)) }
+  func addSource(_ faults: BackendFaults) {
+    let families: [(BackendFaults.Kind, MetricFamily)] = [
+      (.strayBytes, .upstreamStrayCloses), (.malformedResponse, .upstreamMalformedResponses),
+    ]
+    for (kind, family) in families {
+      source { faults.counts(of: kind).map { MetricFigure(family, $0.count, ("upstream", $0.upstream)) } }
     }
   }
 

@@ -97,13 +97,13 @@ extension ProgramServices {
 
   /// Returns the transport of each event loop.
   private func makeBackends() -> [HTTPUpstream] {
-    let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
+    let faults = BackendFaults(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
-        context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes,
+        context: $0, loops: parts.contexts.count, logger: logger, faults: faults,
         unreached: unreached, tls: backendTLS)
     }
-    metrics.addSource(strayBytes)
+    metrics.addSource(faults)
     metrics.addSource(Array(zip(parts.contexts, backends)))
     return backends
   }
@@ -167,7 +167,7 @@ extension ProgramServices {
       limits: parts.limits(of: settings),
       accessLog: AccessLog(
         sink: log.sink, format: LogFormat(settings.log.format),
-        isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
+        isEnabled: settings.log.access,
         replaySample: settings.log.replaySample),
       trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
       passesUnderscores: settings.underscores == .pass,

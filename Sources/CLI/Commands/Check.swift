@@ -3,18 +3,19 @@ import Platform
 import Settings
 import Store
 
-/// `semel check FILE`: checks a configuration file and prints all its errors; with `--live`, those of its Redis, too.
+/// `semel check FILE`: checks a configuration file and prints all its errors; with `--live`, also those of its store.
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check a configuration file.",
     discussion: """
       Prints every error with file, line, column and member, and exits with 78 where there is one. With --live it also \
-      connects to the store's Redis and prints everything that is wrong there: what cannot be reached, missing rights, \
-      durability, topology, clock. It exits with 1 where protected requests would fail.
+      reads the store: it compares the configuration with those that the namespace remembers, as a start does, and \
+      exits with 78 where a start would be refused. Of a Redis it prints everything that is wrong there: what cannot be \
+      reached, missing rights, durability, topology, clock. It exits with 1 where protected requests would fail.
       """
   )
 
-  @Flag(help: "Connect to the store's Redis, and examine it.")
+  @Flag(help: "Read the store: compare the configuration with the namespace, and examine the Redis.")
   var live = false
 
   @Argument(help: "The configuration file.")
@@ -25,7 +26,10 @@ struct Check: AsyncParsableCommand {
     for warning in settings.warnings { StandardError.print("warning: \(warning)") }
     // A warning, since the file may be meant for another machine.
     if let fault = Self.fault(of: settings.store) { StandardError.print("warning: \(fault)") }
-    if live { try await examine(settings.store) }
+    if live {
+      try await examine(settings.store)
+      try await compare(settings)
+    }
     let routes = Self.count(settings.routes.count, "route")
     print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
   }
@@ -36,10 +40,9 @@ struct Check: AsyncParsableCommand {
     return EmbeddedStoreError.foreseen(at: path)
   }
 
+  /// Prints what is wrong with the store's Redis.
   private func examine(_ store: StoreSettings) async throws {
-    guard case .redis(let redis) = store.place else {
-      return print("store: an embedded one, of which --live examines nothing")
-    }
+    guard case .redis(let redis) = store.place else { return }
     let settings = try RedisEndpointSettings(redis, in: store)
     let findings = await RedisExamination(settings, now: { Int64(WallClock.seconds()) }).findings()
     for finding in findings {
@@ -47,6 +50,33 @@ struct Check: AsyncParsableCommand {
     }
     if findings.contains(where: \.isError) { throw ExitCode.failure }
     if findings.isEmpty { print("store: nothing is wrong with its servers") }
+  }
+
+  /// Prints the reasons for which a start would be refused, and ends the command if there are any.
+  private func compare(_ settings: Settings) async throws {
+    switch await NamespaceReading.of(settings) {
+    case .unreadable(let reason):
+      StandardError.print("store: the namespace cannot be read, so that nothing is compared: \(reason)")
+      throw ExitCode.failure
+    case .new: break
+    case .remembered(let judgement):
+      if judgement.isUnreadable {
+        StandardError.print(
+          "warning: store.namespace: remembers a configuration that this version cannot read, and compares nothing with it"
+        )
+      }
+      for sentence in judgement.foreign + judgement.renamed {
+        StandardError.print("warning: store.namespace: is used by another configuration: \(sentence)")
+      }
+      guard !judgement.changes.isEmpty else { return }
+      for change in judgement.changes {
+        StandardError.print("\(settings.allowsIdentityChange ? "warning: " : "")\(file): \(change)")
+      }
+      guard settings.allowsIdentityChange else {
+        StandardError.print("\(file): \(IdentityRefusal.summary): semel run refuses to start")
+        throw ExitCode.badConfiguration
+      }
+    }
   }
 
   /// A number with its noun.

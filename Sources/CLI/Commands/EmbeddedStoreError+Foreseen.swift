@@ -19,7 +19,6 @@ extension EmbeddedStoreError {
     }
     let found = (try? FileManager.default.attributesOfItem(atPath: file))?[.type] as? FileAttributeType
     guard let type = found else { return nil }
-    guard type != .typeDirectory else { return .cannotOpen(path: path, reason: reason(EISDIR)) }
     guard access(file, R_OK | W_OK) == 0 else { return .cannotOpen(path: path, reason: reason(errno)) }
     guard type == .typeRegular else { return .cannotOpen(path: path, reason: "it is no regular file") }
     return isDatabase(file) ? nil : .notADatabase(path: path)

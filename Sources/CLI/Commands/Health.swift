@@ -1,10 +1,13 @@
 import ArgumentParser
 import Calls
+import Foundation
+import Platform
+import Telemetry
 
 /// `semel health`: requests the state of a running Semel, for container images without curl.
 struct Health: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Check whether a running Semel is ready, or alive.",
+    abstract: "Check whether a running Semel is ready, alive, or has reloaded its configuration.",
     discussion: "Exit code 0 if it is; 1 if it is not, or does not respond.")
 
   @Option(help: "The admin listener; without it SEMEL_ADMIN counts, else \(AdminCall.defaultURL).")
@@ -13,7 +16,17 @@ struct Health: ParsableCommand {
   @Flag(help: "Check only whether it is alive, not whether it takes requests.")
   var live = false
 
+  @Option(
+    help: ArgumentHelp(
+      "After a SIGHUP: wait until this configuration file is in use, or was refused.", valueName: "file"))
+  var reloaded: String?
+
+  func validate() throws {
+    guard reloaded == nil || !live else { throw ValidationError("give --live or --reloaded, not both") }
+  }
+
   func run() throws {
+    if let reloaded { return try awaitReload(of: reloaded) }
     let url = AdminCall.url(admin)
     var call = HTTPCall(url: url + (live ? "/livez" : "/readyz"))
     call.timeoutMilliseconds = 2000
@@ -28,6 +41,53 @@ struct Health: ParsableCommand {
     } catch let failure as HTTPCall.Failure {
       AdminCall.printUnreachable(url, failure)
       throw ExitCode.failure
+    }
+  }
+
+  /// The time for a reload, in which a configuration of thousands of routes is compared.
+  private static let maxReloadWait = Duration.seconds(20)
+  /// The time before this command in which its SIGHUP was sent, in milliseconds.
+  private static let signalAge: Int64 = 5000
+
+  /// Waits for the verdict on a file that Semel was told to read. A refusal of the same file that was there before counts
+  /// once nothing else has come for the whole time.
+  private func awaitReload(of path: String) throws {
+    let digest = try ConfigurationFile.load(path).digest
+    let url = AdminCall.url(admin)
+    let start = ContinuousClock.now
+    // The signal may have been sent, and the file refused, just before this process began.
+    let since = Timestamp.text(milliseconds: WallClock.milliseconds() - Self.signalAge)
+    while true {
+      var call = HTTPCall(url: url + "/readyz")
+      call.timeoutMilliseconds = 2000
+      let text: String
+      do throws(HTTPCall.Failure) { text = String(decoding: try call.send().body, as: UTF8.self) } catch {
+        AdminCall.printUnreachable(url, error)
+        throw ExitCode.failure
+      }
+      let lines = text.split(separator: "\n")
+      guard let inUse = lines.firstIndex(where: { $0.hasPrefix("configuration ") }) else {
+        throw AdminCall.otherListener(url)
+      }
+      let refused = lines.firstIndex { $0.hasPrefix("reload refused ") && $0.hasSuffix(" of \(digest):") }
+      let isOver = ContinuousClock.now - start > Self.maxReloadWait
+      if let refused {
+        let at = lines[refused].split(separator: " ")[2]
+        if at >= since || isOver {
+          StandardError.print(
+            "semel: the reload of \(path) was refused, and the old configuration stays in use:")
+          for reason in lines[(refused + 1)...].prefix(while: { $0.hasPrefix("  ") }) {
+            StandardError.print("semel:\(reason.dropFirst())")
+          }
+          throw ExitCode.failure
+        }
+      } else if lines[inUse].hasPrefix("configuration \(digest),") {
+        return print("\(path) is in use")
+      } else if isOver {
+        StandardError.print("semel: \(path) is not in use: \(lines[inUse]); was SIGHUP sent?")
+        throw ExitCode.failure
+      }
+      Thread.sleep(forTimeInterval: 0.05)
     }
   }
 }

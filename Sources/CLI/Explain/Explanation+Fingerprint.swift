@@ -19,14 +19,18 @@ extension Explanation {
       ).digest
     }
     var counted = ["method", "path"]
-    if target.query?.readableBytes ?? 0 > 0 { counted.append("query (in the order of its names)") }
+    if let query = target.query, query.readableBytes > 0 {
+      counted.append(recipe.sorts(query) ? "query (in the order of its names)" : "query (\(Self.inOrder))")
+    }
     if let type = mediaType(head) { counted.append("media type \(type)") }
-    counted += recipe.headers.map { "header \($0)" }
+    counted += OperationFields.parameters(in: head).map { "its parameter \($0)" }
+    counted += (OperationFields.names(in: head) + recipe.headers).map { "header \($0)" }
+    let form = recipe.form(of: body, head)
     var texts = [
       "recipe \(recipe.text), digest \(call.fingerprint.digest.hexText.prefix(16))…",
-      "counts: " + counted.joined(separator: ", ") + ", " + bodyForm(recipe, head, make),
+      "counts: " + counted.joined(separator: ", ") + ", " + bodyForm(form, recipe, head),
     ]
-    texts += members(recipe, make)
+    if form == .json || form == .jsonByText { texts += members(recipe, make) }
     add("fingerprint", texts)
   }
 
@@ -36,21 +40,28 @@ extension Explanation {
     }
   }
 
-  private func bodyForm(_ recipe: Recipe, _ head: MessageHead, _ make: (Recipe) -> Digest256) -> String {
-    switch recipe.body {
-    case .none: return "not the body"
-    case .raw: return "the body's bytes"
-    case .auto:
-      let raw = Recipe(version: recipe.version, body: .raw, headers: recipe.headers, ignore: recipe.ignore)
-      if make(raw) == make(recipe) { return "the body's bytes" }
-      guard head.first(.contentEncoding) == nil else { return "the body's bytes as they are coded" }
-      switch mediaType(head) {
-      case "application/x-www-form-urlencoded": return "the form's pairs, whatever their order"
-      case "multipart/form-data": return "the parts of the body without their boundary"
-      default: return "the body as JSON, whatever the order of its members"
-      }
+  private func bodyForm(_ form: PayloadForm, _ recipe: Recipe, _ head: MessageHead) -> String {
+    let isUndone = head.hasContentCoding && recipe.body == .auto && form != .coded
+    return (isUndone ? "of the content that is compressed, " : "") + text(of: form, head)
+  }
+
+  private func text(of form: PayloadForm, _ head: MessageHead) -> String {
+    switch form {
+    case .none: "not the body"
+    case .raw: "the body's bytes"
+    case .coded: "the body's bytes as they are coded"
+    case .pairs: "the form's pairs, whatever their order"
+    case .orderedPairs: "the form's pairs \(Self.inOrder)"
+    case .parts: "the parts of the body without their boundaries"
+    case .json: "the body as JSON, whatever the order of its members"
+    case .jsonByText:
+      "the body as JSON, whatever the order of its members, by its text, since members are left out; its type is "
+        + (mediaType(head) ?? "not stated")
     }
   }
+
+  private static let inOrder =
+    "in their order, since a name has a [ or a ., or is another one's but for letter case"
 
   /// The members of a JSON body that count and those that are left out. A member counts if leaving it out, too, makes
   /// another fingerprint.

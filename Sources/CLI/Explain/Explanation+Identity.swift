@@ -7,7 +7,11 @@ import Wire
 // Key, caller and record.
 extension Explanation {
   /// The sources of the key, each read alone.
-  mutating func explainKey(of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget) {
+  ///
+  /// - Parameter method: The record's method, which enters the fingerprint of a payload that is the key.
+  mutating func explainKey(
+    of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget, method: ByteBuffer
+  ) {
     var texts: [String] = []
     var isFound = false
     for source in policy.key.from {
@@ -20,11 +24,15 @@ extension Explanation {
       do throws(Problem) {
         let key = try own.key(head: head, query: target.query, body: body) {
           Fingerprint.make(
-            recipe: policy.recipe, head: head, method: head.slice(head.methodRange), path: target.path,
-            query: target.query, body: body)
+            recipe: policy.recipe.ofKeys, head: head, method: method, path: target.path, query: target.query,
+            body: body)
         }
         isFound = key != nil
-        texts.append("\(source.text): \(key.map(Self.shown) ?? "none")")
+        let isByText = key != nil && source.readsJSON && !head.declaresJSON
+        texts.append(
+          "\(source.text): \(key.map(Self.shown) ?? "none")"
+            + (isByText ? ", in the body, which is JSON by its text and not by its type" : "")
+            + (source == .payload ? " by recipe \(policy.recipe.ofKeys.text)" : ""))
       } catch {
         isFound = true
         texts.append("\(source.text): not valid (\(error.code.rawValue))")
@@ -34,7 +42,10 @@ extension Explanation {
   }
 
   static func shown(_ key: IdempotencyKey) -> String {
-    guard !key.isOfPayload else { return "the payload's fingerprint" }
+    guard !key.isOfPayload else {
+      let digits = key.bytes.dropFirst().prefix(8).map(\.hexText).joined()
+      return "the payload's fingerprint \(digits)…"
+    }
     let text = String(decoding: key.bytes, as: UTF8.self)
     guard key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else { return "found, in several parts" }
     return key.bytes.count <= 64 ? text : "\(text.prefix(61))… (\(key.bytes.count) bytes)"
@@ -137,10 +148,14 @@ extension Explanation {
     let listed = { (outcome: OutcomeClass) in
       (100..<600).filter { policy.outcomes[$0] == outcome }.ranges
     }
+    let bySender = [
+      (409, "409 with Retry-After\(policy.behind == .ownKeys ? ", or at the first attempt" : ""): retry"),
+      (503, "503 of an intermediary, without Retry-After: unknown"),
+    ]
     return [
       "final (stored): all but the following",
       "retry (the next delivery runs): \(listed(.retry))", "unknown: \(listed(.unknown))",
-    ]
+    ] + bySender.filter { !policy.outcomes.isListed(status: $0.0) }.map(\.1)
   }
 }
 

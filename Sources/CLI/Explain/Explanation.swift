@@ -49,7 +49,11 @@ struct Explanation {
 
   /// Identifies the request in the steps of `RequestRunner.identify`.
   private mutating func explain(_ head: MessageHead, _ peer: CallerPeer) async throws(Problem) {
-    let (target, host) = try head.addressed()
+    let (target, host): (RequestTarget, RequestHost?)
+    do throws(Problem) { (target, host) = try head.addressed() } catch {
+      guard let (target, host) = try? head.addressed(ambiguously: true) else { throw error }
+      return try explainAmbiguous(head, target, host, error)
+    }
     guard target.form != .authority else { throw .notImplemented }
     let place = String(buffer: target.path) + (target.query.map { "?" + String(buffer: $0) } ?? "")
     let name = namesHost ? host.map { String(buffer: $0.name) } : nil
@@ -98,7 +102,7 @@ struct Explanation {
   ) async throws(Problem) {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
-    explainKey(of: route.policy, head, target)
+    explainKey(of: route.policy, head, target, method: choice.method)
     if case .missing = finding { return try explainUnkeyed(head, route, table) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = await identified(peer, by: route, head) else { return }
@@ -175,6 +179,19 @@ extension Explanation {
     if choice.fingerprintMethod != choice.method {
       add("method", "overridden: the record is that of \(String(buffer: choice.method))")
     }
+  }
+
+  /// Explains a request whose path two readers may take differently, in the steps of `RequestRunner.ambiguous`.
+  private mutating func explainAmbiguous(
+    _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ problem: Problem
+  ) throws(Problem) {
+    let (table, name) = (RouteTable(settings.routes), host?.name ?? ByteBuffer())
+    guard !table.mayProtect(head, host: name, path: target.path, query: target.query) else { throw problem }
+    let route = table.route(
+      for: head, method: head.slice(head.methodRange), host: name, path: target.path)
+    guard route?.policy.isEnforced != true else { throw problem }
+    add("path", "servers may read it differently, and none can take it for a protected one")
+    try explainUnprotected(head, route, table)
   }
 
   private mutating func explainUnprotected(

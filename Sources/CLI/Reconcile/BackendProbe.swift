@@ -28,7 +28,7 @@ struct BackendProbe: OutcomeProbe {
       let isDelimited = !response.isHTTP1 || head.framing != .untilClose
       let isKept = response.isWhole && isDelimited && !head.head.hasContentCoding
       return ProbeResponse(
-        status: response.status, contentType: head.head.string(.contentType),
+        status: response.status, contentType: head.head.string(.contentType), head: head.head,
         body: isKept ? ByteBuffer(bytes: response.body) : nil)
     } catch {
       logNoResponse(of: query, "\(error)")

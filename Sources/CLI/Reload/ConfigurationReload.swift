@@ -47,8 +47,8 @@ actor ConfigurationReload {
       switch ReloadPlan(from: settings, to: file.settings) {
       case .apply:
         let reasons = await check(file.settings)
-        if reasons.isEmpty { await apply(file) } else { refuse(reasons) }
-      case .refuse(let reasons): refuse(reasons.map(\.description))
+        if reasons.isEmpty { await apply(file) } else { refuse(reasons, of: file) }
+      case .refuse(let reasons): refuse(reasons.map(\.description), of: file)
       }
     } catch {
       refuse(error.lines)
@@ -78,8 +78,9 @@ actor ConfigurationReload {
     counters.add(.reloads)
   }
 
-  private func refuse(_ reasons: [String]) {
-    status.refusal = ConfigurationStatus.Refusal(at: Timestamp.now(), reasons: reasons)
+  private func refuse(_ reasons: [String], of file: ConfigurationFile? = nil) {
+    status.refusal = ConfigurationStatus.Refusal(
+      at: Timestamp.now(), digest: file?.digest, reasons: reasons)
     for reason in reasons { logger.error("reload: \(reason)") }
     logger.error(
       "the reload was refused; the old configuration stays in use",

@@ -65,7 +65,7 @@ public enum BatchElement: Sendable, Equatable {
       if case .whole(let response) = record.outcome { return response.body }
     case .unsplit: break
     }
-    preconditionFailure("BatchElement: an element is written that has no result")
+    invariantBroken("an element is written that has no result")
   }
 }
 

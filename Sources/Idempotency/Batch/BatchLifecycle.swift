@@ -1,3 +1,5 @@
+import Wire
+
 /// The state machine of one batch: the order in which its items are claimed, sent, waited for and responded to.
 /// Performs no I/O. `ClaimLifecycle` decides on each item.
 ///
@@ -54,31 +56,32 @@ public struct BatchLifecycle: Sendable {
 
   /// The store has granted an item's claim.
   public mutating func granted(_ index: Int) {
-    precondition(items[index] == .open, "BatchLifecycle: a claim that was not requested is granted")
+    invariant(items[index] == .open, "a claim that was not requested is granted")
     items[index] = .owned
   }
 
   /// Another delivery holds an item's record.
   public mutating func held(_ index: Int, leaseLeft: Milliseconds) {
-    precondition(items[index] == .open, "BatchLifecycle: a claim that was not requested is refused")
+    invariant(items[index] == .open, "a claim that was not requested is refused")
     items[index] = .waiting(leaseLeft: leaseLeft)
   }
 
   /// The batch does not own an item's record any more, which is to be claimed again.
   public mutating func superseded(_ index: Int) {
-    precondition(items[index] == .owned, "BatchLifecycle: an item that was not owned is superseded")
+    invariant(items[index] == .owned, "an item that was not owned is superseded")
     items[index] = .open
   }
 
   /// An item's result or refusal is known.
   public mutating func ended(_ index: Int) {
-    precondition(items[index] != .ended, "BatchLifecycle: an item ends twice")
+    invariant(items[index] != .ended, "an item ends twice")
     items[index] = .ended
   }
 
   /// A record that was waited for may have changed: all that are waited for are claimed again.
   public mutating func changed() {
     for index in items.indices {
+      invariant(items[index] != .owned, "a batch waits while it holds a claim")
       if case .waiting = items[index] { items[index] = .open }
     }
   }

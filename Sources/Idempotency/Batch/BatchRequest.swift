@@ -18,7 +18,8 @@ public struct BatchRequest: Sendable {
   public init(
     _ body: ByteBuffer, head: MessageHead, policy: BatchPolicy, keys: KeyPolicy
   ) throws(Problem) {
-    guard !head.hasContentCoding, let array = JSONArrayText(body, at: policy.items), !array.elements.isEmpty
+    guard !head.hasContentCoding,
+      let array = JSONArrayText(body, at: policy.items, maxElements: policy.maxItems), !array.elements.isEmpty
     else { throw .badRequest(.batch) }
     guard array.elements.count <= policy.maxItems else { throw .badRequest(.batchSize) }
     self.array = array
@@ -41,7 +42,8 @@ public struct BatchRequest: Sendable {
 
   /// The request's body with these items alone, in the request's order.
   public func body(of indices: [Int]) -> ByteBuffer {
-    indices.count == items.count ? whole : array.text(with: indices.map { items[$0].text })
+    invariant(indices.count <= items.count, "more items are sent than a batch has")
+    return indices.count == items.count ? whole : array.text(with: indices.map { items[$0].text })
   }
 
   /// The fingerprint of each of these items, made from the text around the items and from the item alone, so that an
@@ -78,9 +80,9 @@ public struct BatchResults: Sendable {
   /// Results that repeat their items' keys are matched by these, in whatever order they stand. Results without keys are
   /// taken in the order of the items. Results of which some have a key that does not fit prove nothing.
   public init?(_ body: ByteBuffer, keys: [IdempotencyKey], policy: BatchPolicy) {
-    guard let array = JSONArrayText(body, at: policy.results), array.elements.count == keys.count else {
-      return nil
-    }
+    guard let array = JSONArrayText(body, at: policy.results, maxElements: keys.count),
+      array.elements.count == keys.count
+    else { return nil }
     self.array = array
     let named = array.elements.map { ResultKey(of: $0, at: policy.key) }
     guard named.contains(where: { $0 != .absent }) else {

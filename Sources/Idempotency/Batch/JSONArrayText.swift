@@ -2,6 +2,8 @@ import NIOCore
 import Wire
 
 /// A JSON text around one of its arrays: the text before the first element, the elements, and the text after the last.
+///
+/// Of an array with too many elements only the first ones are taken apart, and `elements` shows that.
 public struct JSONArrayText: Sendable {
   private let before: ByteBuffer
   private let after: ByteBuffer
@@ -12,11 +14,13 @@ public struct JSONArrayText: Sendable {
   /// no array there.
   ///
   /// A member that stands twice may be read by the backend as another one than by Semel.
-  public init?(_ text: ByteBuffer, at pointer: String) {
+  ///
+  /// - Parameter maxElements: The number of elements that are wanted at most. Of an array with more, one more is there.
+  public init?(_ text: ByteBuffer, at pointer: String, maxElements: Int) {
     guard let pointer = JSONPointer(pointer) else { return nil }
     let found = text.withUnsafeReadableBytes { bytes -> (around: Range<Int>, elements: [Range<Int>])? in
       guard let document = try? JSONParser.parse(bytes), !document.hasDuplicates else { return nil }
-      return document.array(at: pointer)
+      return document.array(at: pointer, maxElements: maxElements)
     }
     guard let found else { return nil }
     func slice(_ range: Range<Int>) -> ByteBuffer? {

@@ -15,15 +15,28 @@ public struct Preflight: Sendable {
     "access-control-request-method", "cache-control", "origin", "pragma", "referer", "user-agent",
   ]
 
-  /// `nil` if the request does not have the form of a preflight. No preflight overrides its method. Fields with keys
-  /// are for `RouteTable.preflight` to judge.
+  /// The maximum size of the announcement in bytes. A request may have a hundred fields, most names are shorter than 20
+  /// bytes, and no backend allows so many.
+  private static let maxAnnounced = 2048
+
+  /// `nil` if the request does not have the form of a preflight. No preflight overrides its method, and none announces
+  /// more fields than a page sets. Fields with keys are for `RouteTable.preflight` to judge.
   init?(_ head: MessageHead) {
     guard head.method == .options, head.names.isDisjoint(with: .methodOverrides),
       case .once(let origin) = head.find("origin"), !origin.isEmpty,
       case .once(let method) = head.find("access-control-request-method"), !method.isEmpty
     else { return nil }
+    var names: [String] = []
+    var left = Self.maxAnnounced
+    let isWhole = head.readList(of: FieldNameSet(.accessControlRequestHeaders)) { name in
+      left -= name.count
+      guard left >= 0, names.count < ListElements.maxElements else { return false }
+      names.append(String(decoding: name, as: UTF8.self).lowercased())
+      return true
+    }
+    guard isWhole else { return nil }
     self.method = head.slice(method)
-    fields = head.listElements(of: FieldNameSet(.accessControlRequestHeaders)).map { $0.lowercased() }
+    fields = names
   }
 
   /// Whether the announced request is a GET or a HEAD, the methods of Semel's own documents.

@@ -21,7 +21,7 @@ extension CallerPolicy {
     head: MessageHead, peer: CallerPeer, query: ByteBuffer? = nil, body: ByteBuffer = ByteBuffer()
   ) throws(Problem) -> Caller {
     guard let caller = try build(head: head, peer: peer, query: query, body: body) else {
-      preconditionFailure("CallerPolicy: a caller that needs another body")
+      invariantBroken("a caller is looked for in another body than its policy needs")
     }
     return caller
   }
@@ -167,8 +167,9 @@ extension CallerPolicy {
     let count = parameter.utf8CodeUnitCount
     guard credentials.count > count, credentials.contains(UInt8(ascii: "=")) else { return false }
     return (1...(credentials.count - count)).contains { start in
-      guard [ASCII.space, ASCII.tab, ASCII.comma, UInt8(ascii: ";")].contains(credentials[start - 1]) else {
-        return false
+      switch credentials[start - 1] {
+      case ASCII.space, ASCII.tab, ASCII.comma, UInt8(ascii: ";"): break
+      default: return false
       }
       let name = UnsafeRawBufferPointer(rebasing: credentials[start..<start + count])
       return ASCII.equalsIgnoringCase(name, parameter)

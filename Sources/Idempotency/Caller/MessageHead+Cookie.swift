@@ -2,16 +2,27 @@ import NIOCore
 import Wire
 
 extension MessageHead {
+  /// The maximum number of cookies that are read. Browsers keep 180 of a host at most.
+  private static let maxCookies = 1000
+
   /// The position of the value of the one cookie with this name (RFC 6265, section 4.2). HTTP/2 may divide the cookies
-  /// among several fields.
+  /// among several fields. Behind more cookies than are read there may be a second one.
   func findCookie(_ name: String) -> FieldFinding {
     bytes.withUnsafeReadableBytes { all in
       var finding = FieldFinding.absent
+      var left = Self.maxCookies
       for field in fields where field.name == .cookie {
-        for pair in all[field.valueRange].split(separator: UInt8(ascii: ";")) {
-          guard let value = Self.value(of: pair, named: name) else { continue }
-          guard case .absent = finding else { return .repeated }
-          finding = .once(value)
+        var start = field.valueRange.lowerBound
+        let end = field.valueRange.upperBound
+        while start < end {
+          guard left > 0 else { return .repeated }
+          left -= 1
+          let pairEnd = ASCII.index(of: UInt8(ascii: ";"), in: all, start..<end) ?? end
+          if let value = Self.value(of: all[start..<pairEnd], named: name) {
+            guard case .absent = finding else { return .repeated }
+            finding = .once(value)
+          }
+          start = pairEnd + 1
         }
       }
       return finding
@@ -19,7 +30,9 @@ extension MessageHead {
   }
 
   private static func value(of pair: Slice<UnsafeRawBufferPointer>, named name: String) -> Range<Int>? {
-    guard let equals = pair.firstIndex(of: UInt8(ascii: "=")),
+    // The first letter rules most cookies out.
+    guard let first = pair.first(where: { $0 != ASCII.space && $0 != ASCII.tab }), first == name.utf8.first,
+      let equals = pair.firstIndex(of: UInt8(ascii: "=")),
       trimmed(pair[..<equals]).elementsEqual(name.utf8)
     else { return nil }
     let value = trimmed(pair[(equals + 1)...])

@@ -1,26 +1,34 @@
 /// Writes a JSON document in one canonical form, which all spellings of the same value share.
 ///
 /// Members are in the order of their decoded names, without white space; strings are decoded and stand between a quote
-/// and FF (a byte that no text contains); numbers are copied digit by digit; a comma follows every member and element.
+/// and FF (a byte that no text contains); numbers are copied digit by digit, or written by their exact value (see
+/// `JSONNumber`), as the recipe says; a comma follows every member and element.
 /// No two values share a form.
 struct CanonicalJSON {
   private static let endOfString: UInt8 = 0xFF
 
+  /// The equality of numbers: by their digits, or by their exact values.
+  enum Numbers: Sendable { case asWritten, byValue }
+
   private let document: JSONDocument
   private let leftOut: PointerTree
+  private let numbers: Numbers
   /// The position in the text, and the number of the first object at or after it.
   private var position: Int
   private var object = 0
 
-  private init(_ document: JSONDocument, leftOut: PointerTree) {
+  private init(_ document: JSONDocument, leftOut: PointerTree, _ numbers: Numbers) {
     self.document = document
     self.leftOut = leftOut
+    self.numbers = numbers
     position = document.start
   }
 
   /// Writes the document without the members that `leftOut` names.
-  static func write(_ document: JSONDocument, without leftOut: PointerTree, to hash: inout FramedHash) {
-    var canonical = CanonicalJSON(document, leftOut: leftOut)
+  static func write(
+    _ document: JSONDocument, without leftOut: PointerTree, _ numbers: Numbers, to hash: inout FramedHash
+  ) {
+    var canonical = CanonicalJSON(document, leftOut: leftOut, numbers)
     canonical.value(at: leftOut.root, to: &hash)
   }
 
@@ -43,7 +51,8 @@ struct CanonicalJSON {
   ///
   /// - Returns: False if the document is no object.
   static func eachMember(
-    of document: JSONDocument, without leftOut: PointerTree, max: Int, _ body: (OutermostMember) -> Void
+    of document: JSONDocument, without leftOut: PointerTree, _ numbers: Numbers, max: Int,
+    _ body: (OutermostMember) -> Void
   ) -> Bool {
     guard document.text[document.start] == JSONByte.openBrace else { return false }
     let opened = document.objects[0]
@@ -55,7 +64,7 @@ struct CanonicalJSON {
       count += 1
       body(
         OutermostMember(
-          member: member, canonical: CanonicalJSON(document, leftOut: leftOut), place: inner))
+          member: member, canonical: CanonicalJSON(document, leftOut: leftOut, numbers), place: inner))
     }
     return true
   }
@@ -152,7 +161,13 @@ struct CanonicalJSON {
   @inline(__always)
   private mutating func scalar(to hash: inout FramedHash) {
     let end = document.endOfScalar(at: position)
-    hash.bytes(UnsafeRawBufferPointer(rebasing: document.text[position..<end]))
+    let text = UnsafeRawBufferPointer(rebasing: document.text[position..<end])
+    // A single byte is a digit. Of the literals each begins with a letter.
+    if numbers == .byValue, text.count > 1, text[0] <= UInt8(ascii: "9") {
+      JSONNumber.write(text, to: &hash)
+    } else {
+      hash.bytes(text)
+    }
     position = end
   }
 }

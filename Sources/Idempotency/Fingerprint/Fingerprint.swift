@@ -27,6 +27,9 @@ extension Fingerprint {
       case .one:
         RecipeOne(recipe: recipe, head: head).write(
           method: method, path: path, query: query, body: body, to: &hash)
+      case .two:
+        RecipeTwo(recipe: recipe, head: head).write(
+          method: method, path: path, query: query, body: body, to: &hash)
       }
     }
     return Fingerprint(recipe: recipe, digest: digest)
@@ -54,7 +57,7 @@ private struct RecipeOne {
       FormPairs.write($0, as: .normalised, marksMissing: true, to: &hash)
     }
     writeMediaType(to: &hash)
-    writeHeaders(to: &hash)
+    recipe.writeHeaders(of: head, to: &hash)
     body.withUnsafeReadableBytes { writeBody($0, to: &hash) }
   }
 
@@ -68,27 +71,13 @@ private struct RecipeOne {
     }
   }
 
-  private func writeHeaders(to hash: inout FramedHash) {
-    let names = recipe.headers
-    hash.number(names.count)
-    for name in names {
-      hash.frame(name)
-      let fields = head.fields(named: name)
-      hash.number(fields.count)
-      for field in fields { head.withBytes(field.valueRange) { hash.frame($0) } }
-    }
-  }
-
   private func writeBody(_ body: UnsafeRawBufferPointer, to hash: inout FramedHash) {
     switch recipe.body {
     case .none: hash.byte(Form.none.rawValue)
     case .raw: write(body, as: .raw, to: &hash)
     case .auto where head.hasContentCoding:
       hash.byte(Form.coded.rawValue)
-      hash.number(head.count(.contentEncoding))
-      for field in head.fields where field.name == .contentEncoding {
-        head.withBytes(field.valueRange) { hash.frameLowercased($0) }
-      }
+      head.writeContentCodings(to: &hash)
       hash.bytes(body)
     case .auto: writeByMediaType(body, to: &hash)
     }
@@ -103,7 +92,7 @@ private struct RecipeOne {
     case .json:
       guard let document = try? JSONParser.parse(body), !document.hasDuplicates else { break }
       hash.byte(Form.json.rawValue)
-      CanonicalJSON.write(document, without: recipe.leftOut, to: &hash)
+      CanonicalJSON.write(document, without: recipe.leftOut, .asWritten, to: &hash)
       return
     case .urlencoded:
       hash.byte(Form.urlencoded.rawValue)
@@ -127,7 +116,27 @@ private struct RecipeOne {
   }
 }
 
+extension Recipe {
+  /// Writes the fields that the route's settings name.
+  func writeHeaders(of head: MessageHead, to hash: inout FramedHash) {
+    hash.number(headers.count)
+    for name in headers {
+      hash.frame(name)
+      let fields = head.fields(named: name)
+      hash.number(fields.count)
+      for field in fields { head.withBytes(field.valueRange) { hash.frame($0) } }
+    }
+  }
+}
+
 extension MessageHead {
+  func writeContentCodings(to hash: inout FramedHash) {
+    hash.number(count(.contentEncoding))
+    for field in fields where field.name == .contentEncoding {
+      withBytes(field.valueRange) { hash.frameLowercased($0) }
+    }
+  }
+
   /// Whether the content is compressed or otherwise coded, so that it cannot be read as its media type.
   public var hasContentCoding: Bool {
     for field in fields where field.name == .contentEncoding {

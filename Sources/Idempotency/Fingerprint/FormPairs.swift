@@ -1,3 +1,5 @@
+import Wire
+
 /// The pairs of a query or of an `application/x-www-form-urlencoded` body, in their order. Empty pairs are skipped.
 struct FormPairs: Sequence, IteratorProtocol {
   /// The position of a pair. It is small, since a body may hold half as many pairs as bytes.
@@ -21,6 +23,12 @@ struct FormPairs: Sequence, IteratorProtocol {
   private var position = 0
 
   init(_ text: UnsafeRawBufferPointer) { self.text = text }
+
+  /// The pairs from this offset on.
+  private init(_ text: UnsafeRawBufferPointer, at position: Int) {
+    self.text = text
+    self.position = position
+  }
 
   @inline(__always)
   mutating func next() -> Pair? {
@@ -76,6 +84,72 @@ extension FormPairs {
     }
   }
 
+  /// Writes the pairs by what readers may make of them: sorted by their names only where nobody reads anything from their
+  /// order, else in that order.
+  ///
+  /// - Parameter marksMissing: Whether `a` and `a=` are different pairs.
+  static func writeByMeaning(
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, marksMissing: Bool,
+    to hash: inout FramedHash
+  ) {
+    NameOrder.with(capacity: 1 + text.count { $0 == UInt8(ascii: "&") }, size: text.count) { order in
+      let isSorted = sortFolded(text, &order)
+      hash.byte(isSorted ? 0 : 1)
+      hash.number(order.count)
+      if isSorted {
+        for place in 0..<order.count {
+          var pairs = FormPairs(text, at: Int(order[place].payload))
+          if let pair = pairs.next() { write(pair, of: text, as: reading, marksMissing, to: &hash) }
+        }
+      } else {
+        for pair in FormPairs(text) { write(pair, of: text, as: reading, marksMissing, to: &hash) }
+      }
+    }
+  }
+
+  @inline(__always)
+  private static func write(
+    _ pair: Pair, of text: UnsafeRawBufferPointer, as reading: PercentText.Reading, _ marksMissing: Bool,
+    to hash: inout FramedHash
+  ) {
+    hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading)
+    if marksMissing { hash.byte(pair.hasValue ? 1 : 0) }
+    hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.value]), as: reading)
+  }
+
+  /// Whether no reader can depend on the order of the pairs, so that they may be sorted: none of the names has a `[` or a
+  /// `.`, by which frameworks build lists and objects, and no two are equal when letter case is ignored.
+  static func isSortable(_ text: UnsafeRawBufferPointer) -> Bool {
+    NameOrder.with(capacity: 1 + text.count { $0 == UInt8(ascii: "&") }, size: text.count) {
+      sortFolded(text, &$0)
+    }
+  }
+
+  /// Sorts the starts of all pairs by their names in lower case; false if they are not sortable.
+  private static func sortFolded(_ text: UnsafeRawBufferPointer, _ order: inout NameOrder) -> Bool {
+    guard readFolded(text, &order) else { return false }
+    order.sort()
+    return order.isUnique
+  }
+
+  /// Reads the names of all pairs, decoded and in lower case; false if one has a `[` or a `.`.
+  private static func readFolded(_ text: UnsafeRawBufferPointer, _ order: inout NameOrder) -> Bool {
+    var isPlain = true
+    for pair in FormPairs(text) {
+      let name = UnsafeRawBufferPointer(rebasing: text[pair.name])
+      order.append(UInt32(pair.name.lowerBound)) { memory in
+        let count = PercentText.decode(name, as: .form, to: memory)
+        for index in 0..<count {
+          let byte = memory[index]
+          if byte == UInt8(ascii: "[") || byte == UInt8(ascii: ".") { isPlain = false }
+          memory[index] = ASCII.lowercased(byte)
+        }
+        return count
+      }
+    }
+    return isPlain
+  }
+
   /// Reads the names of all pairs and decodes each once. The value of a pair is found again from the name's end.
   private static func read(
     _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, _ order: inout NameOrder
@@ -94,15 +168,27 @@ extension FormPairs {
     case absent
     case once(Range<Int>)
     case repeated
+    /// There are too many pairs to be read.
+    case tooMany
   }
 
+  /// The maximum number of parameters of a query that are read to find one. Readers have limits, too (PHP's is 1,000),
+  /// and leave out what lies beyond.
+  static let maxParameters = 256
+
   /// Searches for the one pair with this decoded name.
-  static func find(_ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading)
-    -> Finding
-  {
+  ///
+  /// - Parameter max: The maximum number of pairs that are read.
+  static func find(
+    _ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading, max: Int = .max
+  ) -> Finding {
     var finding = Finding.absent
-    for pair in FormPairs(text)
-    where PercentText(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading).reads(name) {
+    var left = max
+    for pair in FormPairs(text) {
+      guard left > 0 else { return .tooMany }
+      left -= 1
+      let isNamed = PercentText(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading).reads(name)
+      guard isNamed else { continue }
       guard case .absent = finding else { return .repeated }
       finding = .once(pair.value)
     }

@@ -1,4 +1,5 @@
 import Crypto
+import Wire
 
 /// SHA-256 over parts that are separated by their lengths, gathered in one scratch buffer on the stack.
 ///
@@ -22,7 +23,7 @@ struct FramedHash: ~Copyable {
   /// - Parameter key: The key that makes the digest HMAC-SHA-256; `nil` for SHA-256.
   static func digest(under key: IdentityKey? = nil, _ feed: (inout FramedHash) -> Void) -> Digest256 {
     withUnsafeTemporaryAllocation(byteCount: scratchSize, alignment: 8) { memory in
-      guard let scratch = memory.baseAddress else { preconditionFailure("FramedHash: no memory") }
+      guard let scratch = memory.baseAddress else { invariantBroken("a buffer without memory") }
       var hash = FramedHash(scratch: scratch)
       key?.inner.withUnsafeBytes { hash.bytes($0) }
       feed(&hash)
@@ -125,6 +126,7 @@ struct FramedHash: ~Copyable {
 
   @inline(never)
   private mutating func spill() {
+    invariant(held <= Self.scratchSize, "a hash takes more bytes than its buffer holds")
     update(UnsafeRawBufferPointer(start: scratch, count: held))
     held = 0
   }

@@ -25,7 +25,10 @@ extension JSONDocument {
   }
 
   /// The array at the pointer: the range between its brackets, and those of its elements; `nil` if there is none.
-  func array(at pointer: JSONPointer) -> (around: Range<Int>, elements: [Range<Int>])? {
+  ///
+  /// - Parameter maxElements: The number of elements that are wanted at most. Of an array with more, one more is there,
+  ///   and the range ends with it.
+  func array(at pointer: JSONPointer, maxElements: Int) -> (around: Range<Int>, elements: [Range<Int>])? {
     guard case .at(var cursor) = place(of: pointer), text[cursor.position] == JSONByte.openBracket else {
       return nil
     }
@@ -40,16 +43,17 @@ extension JSONDocument {
       let start = cursor.position
       skipValue(&cursor)
       elements.append(start..<cursor.position)
+      if elements.count > maxElements { return (begin..<cursor.position, elements) }
     }
   }
 
   /// The place of a value.
-  private enum Place {
+  enum Place {
     case absent, ambiguous
     case at(Cursor)
   }
 
-  private func place(of pointer: JSONPointer) -> Place {
+  func place(of pointer: JSONPointer) -> Place {
     var cursor = Cursor(position: start, object: 0)
     for segment in pointer.segments {
       switch text[cursor.position] {
@@ -89,7 +93,7 @@ extension JSONDocument {
   }
 
   /// A position in the text, and the number of the first object at or after it.
-  private struct Cursor {
+  struct Cursor {
     var position: Int
     var object: Int
   }

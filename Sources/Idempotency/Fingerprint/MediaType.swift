@@ -13,7 +13,7 @@ struct MediaType {
   let kind: Kind
 
   init(value: Range<Int>, in bytes: UnsafeRawBufferPointer) {
-    let semicolon = bytes[value].firstIndex(of: UInt8(ascii: ";"))
+    let semicolon = ASCII.index(of: UInt8(ascii: ";"), in: bytes, value)
     let essence = MessageHead.trimmed(bytes[value.lowerBound..<(semicolon ?? value.upperBound)])
     self.essence = essence.startIndex..<essence.endIndex
     parameters = (semicolon.map { $0 + 1 } ?? value.upperBound)..<value.upperBound
@@ -35,6 +35,20 @@ struct MediaType {
   }
 }
 
+extension MessageHead {
+  /// Whether the one media type of the request is JSON.
+  public var declaresJSON: Bool { MediaType.of(self)?.kind == .json }
+
+  /// Whether the one media type of the request is that of a form.
+  public var declaresForm: Bool {
+    // The shortest name of such a type has this length, which most values do not.
+    guard let field = first(.contentType), field.valueLength >= 19, let kind = MediaType.of(self)?.kind else {
+      return false
+    }
+    return kind == .urlencoded || kind == .multipart
+  }
+}
+
 extension MediaType {
   /// The media type of a head with one `Content-Type`; `nil` if there is none, or more than one.
   static func of(_ head: MessageHead) -> MediaType? {
@@ -45,11 +59,14 @@ extension MediaType {
   /// The media type of a head of which all readers take the same one; `nil` if there is none, or it is ambiguous.
   static func unambiguous(_ head: MessageHead) -> MediaType? { isAmbiguous(head) ? nil : of(head) }
 
-  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list
-  /// or that some readers end at a space.
+  /// The maximum length of a field that readers agree on, in bytes.
+  private static let maxBytes = 1024
+
+  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list,
+  /// that some readers end at a space, or that is too long for some.
   static func isAmbiguous(_ head: MessageHead) -> Bool {
     guard let field = head.first(.contentType) else { return false }
-    guard head.count(.contentType) == 1 else { return true }
+    guard head.count(.contentType) == 1, field.valueLength <= maxBytes else { return true }
     return head.bytes.withUnsafeReadableBytes { bytes in
       isList(bytes[field.valueRange])
         || bytes[MediaType(value: field.valueRange, in: bytes).essence].contains {
@@ -75,16 +92,22 @@ extension MediaType {
   }
 
   /// Whether the body consists of parts, as forms do that upload files.
-  func isMultipart(in head: MessageHead) -> Bool { hasType(["multipart/"], in: head) }
+  func isMultipart(in head: MessageHead) -> Bool { head.bytes.withUnsafeReadableBytes(isMultipart) }
+
+  /// Whether the body consists of parts.
+  ///
+  /// - Parameter bytes: The bytes to which the positions refer.
+  func isMultipart(in bytes: UnsafeRawBufferPointer) -> Bool { hasType(["multipart/"], in: bytes) }
 
   /// Whether the body is an image, a sound, a film or a font.
-  func isMedia(in head: MessageHead) -> Bool { hasType(["image/", "audio/", "video/", "font/"], in: head) }
+  func isMedia(in head: MessageHead) -> Bool {
+    head.bytes.withUnsafeReadableBytes { hasType(["image/", "audio/", "video/", "font/"], in: $0) }
+  }
 
-  private func hasType(_ types: [StaticString], in head: MessageHead) -> Bool {
-    head.withBytes(essence) { essence in
-      types.contains {
-        ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.prefix($0.utf8CodeUnitCount)), $0)
-      }
+  private func hasType(_ types: [StaticString], in bytes: UnsafeRawBufferPointer) -> Bool {
+    let essence = bytes[essence]
+    return types.contains {
+      ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.prefix($0.utf8CodeUnitCount)), $0)
     }
   }
 

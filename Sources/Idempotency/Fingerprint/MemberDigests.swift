@@ -74,16 +74,14 @@ extension MemberDigests {
     _ body: ByteBuffer, _ head: MessageHead, _ recipe: Recipe, max: Int,
     _ visit: ([UInt8], CanonicalJSON.OutermostMember) -> Void
   ) -> Bool {
-    guard recipe.body == .auto, !head.hasContentCoding, MediaType.of(head)?.kind == .json else {
-      return false
-    }
-    return body.withUnsafeReadableBytes { bytes in
-      guard let document = try? JSONParser.parse(bytes), !document.hasDuplicates else { return false }
-      return CanonicalJSON.eachMember(of: document, without: recipe.leftOut, max: max) { value in
-        let name = document.names[value.member]
-        visit(value.member.hasEscape ? Array(IteratorSequence(JSONText(name))) : Array(name), value)
+    body.withUnsafeReadableBytes { bytes in
+      recipe.withDocument(in: bytes, head) { document, numbers in
+        CanonicalJSON.eachMember(of: document, without: recipe.leftOut, numbers, max: max) { value in
+          let name = document.names[value.member]
+          visit(value.member.hasEscape ? Array(IteratorSequence(JSONText(name))) : Array(name), value)
+        }
       }
-    }
+    } ?? false
   }
 
   /// The difference of another payload of the same key, by the recipe of the record; `nil` if that is no JSON object.

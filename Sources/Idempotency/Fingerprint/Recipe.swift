@@ -13,35 +13,45 @@ public struct Recipe: Sendable {
   /// version.
   public enum Version: Int, Sendable, CaseIterable {
     case one = 1
+    case two
 
     /// The version for new records.
-    public static let current = Version.one
+    public static let current = Version.two
   }
+
+  /// The limit of a content in `contentLimit` that a recipe's text does not name: that of bodies by default.
+  public static let defaultContentLimit = 1 << 20
 
   private final class Contents: Sendable {
     let version: Version
     let body: Body
     let headers: [String]
     let ignore: [String]
+    let contentLimit: Int
     let leftOut: PointerTree
     let text: String
     /// The digests of one payload's members, and the recipe without them; `nil` for both of any other recipe.
     let members: MemberDigests?
     let plain: Contents?
 
-    init(version: Version, body: Body, headers: [String], ignore: [String]) {
+    init(version: Version, body: Body, headers: [String], ignore: [String], contentLimit: Int) {
       self.version = version
       self.body = body
       self.headers = headers
       self.ignore = ignore
+      // Other recipes undo no coding.
+      let isLimited = version != .one && body == .auto
+      self.contentLimit = isLimited ? contentLimit : Recipe.defaultContentLimit
       leftOut = PointerTree(ignore)
-      text = Recipe.text(version: version, body: body, headers: headers, ignore: ignore)
+      text = Recipe.text(
+        version: version, body: body, headers: headers, ignore: ignore, contentLimit: self.contentLimit)
       members = nil
       plain = nil
     }
 
     init(_ plain: Contents, explaining members: MemberDigests) {
       (version, body, headers, ignore) = (plain.version, plain.body, plain.headers, plain.ignore)
+      contentLimit = plain.contentLimit
       leftOut = plain.leftOut
       text = plain.text + ";m=" + members.text
       self.members = members
@@ -54,9 +64,11 @@ public struct Recipe: Sendable {
   private init(_ contents: Contents) { self.contents = contents }
 
   public init(
-    version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [String] = []
+    version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [String] = [],
+    contentLimit: Int = Recipe.defaultContentLimit
   ) {
-    contents = Contents(version: version, body: body, headers: headers, ignore: ignore)
+    contents = Contents(
+      version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
   }
 
   public var version: Version { contents.version }
@@ -66,7 +78,9 @@ public struct Recipe: Sendable {
   /// The JSON pointers (RFC 6901) of the members that are left out. Only members of objects can be left out; the path
   /// to them may lead through arrays.
   public var ignore: [String] { contents.ignore }
-  /// The whole recipe as text for a record, such as `1;auto`, which `init(text:)` parses.
+  /// The maximum size of a compressed body's content, in bytes. The bytes of a body with a larger one are its payload.
+  public var contentLimit: Int { contents.contentLimit }
+  /// The whole recipe as text for a record, such as `2;auto`, which `init(text:)` parses.
   public var text: String { contents.text }
   /// The digests of the payload's members, with which a record explains how another payload differs. They are no part
   /// of the specification, and change no fingerprint.
@@ -77,6 +91,17 @@ public struct Recipe: Sendable {
   /// The recipe with the digests of a payload's members.
   public func explaining(_ members: MemberDigests) -> Recipe {
     Recipe(Contents(contents.plain ?? contents, explaining: members))
+  }
+
+  /// The recipe that undoes compression up to another size.
+  public func limited(to contentLimit: Int) -> Recipe {
+    Recipe(version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
+  }
+
+  /// The recipe by which a payload is its own key. It is of the first version for ever: another digest is another
+  /// record, and a retry would not find that of its first delivery.
+  public var ofKeys: Recipe {
+    version == .one ? plain : Recipe(version: .one, body: body, headers: headers, ignore: ignore)
   }
 
   /// The pointers in `ignore` as a tree.
@@ -98,10 +123,13 @@ extension Recipe: Hashable {
 extension Recipe {
   /// The text of a recipe. Field names and pointers contain neither `;` nor `,`, because these, `%` and all bytes that
   /// are not visible are percent-encoded.
-  private static func text(version: Version, body: Body, headers: [String], ignore: [String]) -> String {
+  private static func text(
+    version: Version, body: Body, headers: [String], ignore: [String], contentLimit: Int
+  ) -> String {
     var text = "\(version.rawValue);\(body.rawValue)"
     if !headers.isEmpty { text += ";h=" + headers.map(escaped).joined(separator: ",") }
     if !ignore.isEmpty { text += ";i=" + ignore.map(escaped).joined(separator: ",") }
+    if contentLimit != defaultContentLimit { text += ";z=\(contentLimit)" }
     return text
   }
 
@@ -143,8 +171,14 @@ extension Recipe {
     else { return nil }
     var headers: [String] = []
     var ignore: [String] = []
+    var contentLimit = Self.defaultContentLimit
     var members: MemberDigests?
     for part in parts.dropFirst(2) {
+      if part.hasPrefix("z=") {
+        guard let limit = Int(part.dropFirst(2)), limit >= 0 else { return nil }
+        contentLimit = limit
+        continue
+      }
       if part.hasPrefix("m=") {
         guard let read = MemberDigests(text: part.dropFirst(2)) else { return nil }
         members = read
@@ -158,7 +192,8 @@ extension Recipe {
       default: return nil
       }
     }
-    self.init(version: version, body: body, headers: headers, ignore: ignore)
+    self.init(
+      version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
     if let members { self = explaining(members) }
     // Only the exact spelling that would be written is accepted.
     guard self.text == text else { return nil }

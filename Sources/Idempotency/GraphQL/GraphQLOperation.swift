@@ -37,7 +37,14 @@ extension GraphQLOperation {
 }
 
 /// The parameters of a URL that some servers prefer to members of the body. Some also ignore the letter case of names.
+///
+/// Too many of them, or a name that is too long, count as one that replaces the document.
 private struct URLParameters {
+  /// The maximum number of parameters that are read: a request with a body has hardly any.
+  private static let maxParameters = 32
+  /// The maximum length of a name that is read, in bytes: the longest that matters, with each byte encoded, spaces
+  /// around it, and an index.
+  private static let maxName = 128
   /// The parameters that replace the document, in lower case.
   private static let documents = ["query", "extensions", "id", "documentid", "doc_id", "queryid"]
 
@@ -47,13 +54,26 @@ private struct URLParameters {
   init(_ query: ByteBuffer?) {
     guard let query, query.readableBytes > 0 else { return }
     query.withUnsafeReadableBytes { text in
-      for pair in text.split(whereSeparator: { "&;".utf8.contains($0) }) {
-        let encoded = UnsafeRawBufferPointer(rebasing: pair.prefix { $0 != UInt8(ascii: "=") })
-        for name in Self.names(encoded) {
-          if Self.documents.contains(name) { replaceDocument = true }
-          if name == "operationname" { replaceName = true }
-        }
+      var left = Self.maxParameters
+      var start = 0
+      while start < text.count, !replaceDocument {
+        let end =
+          text[start...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: ";") } ?? text.count
+        let pair = text[start..<end]
+        start = end + 1
+        if pair.isEmpty { continue }
+        let name = UnsafeRawBufferPointer(rebasing: pair.prefix { $0 != UInt8(ascii: "=") })
+        if left > 0 { read(name) } else { replaceDocument = true }
+        left -= 1
       }
+    }
+  }
+
+  private mutating func read(_ encoded: UnsafeRawBufferPointer) {
+    guard encoded.count <= Self.maxName else { return replaceDocument = true }
+    for name in Self.names(encoded) {
+      if Self.documents.contains(name) { replaceDocument = true }
+      if name == "operationname" { replaceName = true }
     }
   }
 

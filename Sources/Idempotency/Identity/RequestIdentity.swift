@@ -18,7 +18,7 @@ public struct RequestIdentity: Hashable, Sendable {
     upstream = policy.upstream.name
     name = policy.endpoint == .route ? policy.name : nil
     batch = policy.batch.map { [$0.items, $0.key] }
-    recipe = policy.key.from.contains(.payload) ? policy.recipe : nil
+    recipe = policy.key.from.contains(.payload) ? policy.recipe.ofKeys : nil
   }
 
   /// The route's members that differ between two identities and give requests other ids; empty if all ids stay the

@@ -5,9 +5,27 @@ import Wire
 struct RequestWitness {
   let method: [UInt8]
   let host: [UInt8]
-  let path: [UInt8]
+  var path: [UInt8]
   let head: MessageHead
   let operation: GraphQLOperation
+
+  /// The same request at another path.
+  func at(_ path: [UInt8]) -> RequestWitness {
+    var other = self
+    other.path = path
+    return other
+  }
+
+  /// Whether a table's only route matches the path as it is, without regard to its suffix.
+  func isTaken(by table: RouteTable) -> Bool {
+    method.withUnsafeBytes { method in
+      host.withUnsafeBytes { host in
+        path.withUnsafeBytes { path in
+          table.fits(head, method: method, host: host, path: path, operation)
+        }
+      }
+    }
+  }
 
   func route(in table: RouteTable) -> Route? {
     method.withUnsafeBytes { method in

@@ -29,9 +29,10 @@ struct WitnessPaths {
     let (first, second) = (Shape(first), Shape(second))
     guard let counts = counts(first, second) else { return [] }
     let paths = counts.flatMap { [first.path($0, or: second), second.path($0, or: first)] }
-    return Set(Set(paths).flatMap { spellings(of: $0, for: [first, second]) }).sorted {
-      $0.lexicographicallyPrecedes($1)
-    }
+    return Set(Set(paths).flatMap { spellings(of: $0, for: [first, second]) })
+      .sorted {
+        $0.lexicographicallyPrecedes($1)
+      }
   }
 
   /// The possible numbers of segments in the paths; `nil` if no path matches both patterns.
@@ -40,7 +41,7 @@ struct WitnessPaths {
     let both = zip(first.literals, second.literals)
     let agree = both.allSatisfy { own, other in
       guard let own, let other else { return true }
-      return own.map(ASCII.lowercased) == other.map(ASCII.lowercased)
+      return Self.comparable(own) == Self.comparable(other)
     }
     guard agree, first.matchesRest || first.literals.count == minCount,
       second.matchesRest || second.literals.count == minCount
@@ -50,6 +51,14 @@ struct WitnessPaths {
 }
 
 extension WitnessPaths {
+  /// A literal in lower case and without a format suffix, which lenient routes ignore in a last segment.
+  static func comparable(_ literal: [UInt8]) -> [UInt8] {
+    let lowercased = literal.map(ASCII.lowercased)
+    return ([PathPattern.slash] + lowercased).withUnsafeBytes { path in
+      FormatSuffix.removed(from: path).map { Array($0.dropFirst()) } ?? lowercased
+    }
+  }
+
   /// The path in its own spelling, and in the loosest one that both routes match.
   ///
   /// A third route that matches the loosest spelling matches the stricter ones, too, since no pattern has a literal in
@@ -164,7 +173,7 @@ extension WitnessPaths {
     /// only if their patterns agree.
     var pattern: PatternIndex.Pattern {
       PatternIndex.Pattern(
-        segments: literals.map { $0.map { $0.map(ASCII.lowercased) } }, matchesRest: matchesRest)
+        segments: literals.map { $0.map(WitnessPaths.comparable) }, matchesRest: matchesRest)
     }
 
     /// A path of the given number of segments in the pattern's spelling, with placeholders filled from another pattern.

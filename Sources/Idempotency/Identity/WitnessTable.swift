@@ -5,6 +5,7 @@ import Wire
 /// The result is that of a `RouteTable` of the whole list, which tries all routes. This table looks up the routes whose
 /// host and path may match, and a `RouteTable` of each one decides.
 final class WitnessTable {
+  private let policies: [RoutePolicy]
   private let tables: [RouteTable]
   /// The routes that compare segments as they are meant, by their hosts and paths in lower case.
   private let lenient: PatternIndex
@@ -14,6 +15,7 @@ final class WitnessTable {
   private var latest: (host: [UInt8], path: [UInt8], numbers: [Int])?
 
   init(_ policies: [RoutePolicy]) {
+    self.policies = policies
     tables = policies.map { RouteTable([$0]) }
     lenient = PatternIndex(policies.map { $0.spelling == .exact ? nil : Self.pattern($0) })
     exact = PatternIndex(policies.map { $0.spelling == .exact ? Self.pattern($0) : nil })
@@ -24,7 +26,12 @@ final class WitnessTable {
 
   /// The index of the first route that matches the witness; `nil` if none does.
   func first(_ witness: RequestWitness) -> Int? {
-    candidates(host: witness.host, path: witness.path).first { matches($0, witness) }
+    witness.path.withUnsafeBytes { path in
+      FormatSuffix.choose(path, policy: { policies[$0] }, isEnforced: { policies[$0].isEnforced }) { path in
+        let plain = witness.at(Array(path))
+        return candidates(host: plain.host, path: plain.path).first { plain.isTaken(by: tables[$0]) }
+      }
+    }
   }
 
   /// The indices of all routes that may match a host and a path, in their order.

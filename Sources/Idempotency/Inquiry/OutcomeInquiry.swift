@@ -12,6 +12,8 @@ public struct OutcomeInquiry: Sendable {
   /// The client's key, which opens a sealed response.
   public let key: IdempotencyKey
   public let route: Route
+  /// The caller, in whose quota the inquiry counts.
+  public let caller: Caller
   /// The maximum time to wait for the end of a request in flight; 0 for none.
   public let attach: Milliseconds
   /// Whether the recorded response itself is wanted.
@@ -34,6 +36,8 @@ public struct OutcomeInquiry: Sendable {
         for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path),
       let policy = route.policy.caller
     else { throw .noRoute }
+    // Whoever knows a key could name its owner's account. The request itself at least needs the payload.
+    guard !(parameters.wantsResponse && policy.provesNothing) else { throw .badRequest(.inquiry) }
     guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
       // An inquiry has no body, so that the parts in it are missing.
       throw .callerUnknown(.missing(policy.parts.first(where: \.isInBody) ?? .address))
@@ -42,6 +46,7 @@ public struct OutcomeInquiry: Sendable {
     id = route.recordID(
       caller: caller, host: host, method: method, path: target.path, key: key, under: identityKey)
     self.route = route
+    self.caller = caller
     attach = min(parameters.attach, route.policy.waitTimeout)
     wantsResponse = parameters.wantsResponse
   }
@@ -106,15 +111,30 @@ private struct InquiryParameters {
   private(set) var attach: Milliseconds = 0
   private(set) var wantsResponse = false
 
-  /// Reads the parameters. One that is unknown, malformed or repeated is refused, since it may be a misspelt one.
+  /// The maximum length of a query that is read, in bytes.
+  private static let maxBytes = 8 << 10
+  /// The maximum number of parameters: one of each, and the parts of the longest composite key in place of one.
+  private static let maxParameters = 12
+
+  /// Reads the parameters. The first that is unknown, malformed or repeated is refused, since it may be a misspelt one.
   init(_ query: ByteBuffer?) throws(Problem) {
+    let query = query ?? ByteBuffer()
+    let isRead = query.readableBytes <= Self.maxBytes && query.withUnsafeReadableBytes { read($0) }
+    guard isRead, !method.isEmpty, path.hasPrefix("/") else { throw .badRequest(.inquiry) }
+  }
+
+  /// Reads the parameters up to the first that is refused; false if one is.
+  private mutating func read(_ text: UnsafeRawBufferPointer) -> Bool {
     var seen: Set<String> = []
-    for (name, value) in Self.pairs(query ?? ByteBuffer()) {
-      guard let name, let value, name == "key" || seen.insert(name).inserted, set(name, value) else {
-        throw .badRequest(.inquiry)
-      }
+    var count = 0
+    for pair in FormPairs(text) {
+      count += 1
+      guard count <= Self.maxParameters, let name = Self.decoded(text, pair.name),
+        name == "key" || seen.insert(name).inserted, let value = Self.decoded(text, pair.value),
+        set(name, value)
+      else { return false }
     }
-    guard !method.isEmpty, path.hasPrefix("/") else { throw .badRequest(.inquiry) }
+    return true
   }
 
   /// The target of the request that the inquiry is about.
@@ -143,15 +163,7 @@ private struct InquiryParameters {
     return true
   }
 
-  /// The decoded pairs; `nil` for a text that is malformed.
-  private static func pairs(_ query: ByteBuffer) -> [(String?, String?)] {
-    query.withUnsafeReadableBytes { text in
-      FormPairs(text).map { pair in
-        (decoded(text, pair.name), decoded(text, pair.value))
-      }
-    }
-  }
-
+  /// The decoded text; `nil` if it is malformed.
   private static func decoded(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> String? {
     let bytes = UnsafeRawBufferPointer(rebasing: text[range])
     guard PercentText.isWellFormed(bytes) else { return nil }

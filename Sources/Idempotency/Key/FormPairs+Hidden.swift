@@ -2,11 +2,15 @@ import Wire
 
 extension FormPairs {
   /// Whether some readers find the field in a form that has it not by the rules: those that end a pair at a semicolon,
-  /// too, that drop spaces and control characters around a name, or what follows a NUL in it.
-  static func mayHide(_ field: String, in text: UnsafeRawBufferPointer) -> Bool {
+  /// too, that drop spaces and control characters around a name, or what follows a NUL in it. Beyond `max` pairs it may
+  /// be anywhere.
+  static func mayHide(_ field: String, in text: UnsafeRawBufferPointer, max: Int = .max) -> Bool {
     var start = 0
     var isPair = true
+    var left = max
     while start <= text.count {
+      guard left > 0 else { return true }
+      left -= 1
       var end = start
       while end < text.count, text[end] != UInt8(ascii: "&"), text[end] != UInt8(ascii: ";") { end += 1 }
       let ends = end == text.count || text[end] == UInt8(ascii: "&")

@@ -3,11 +3,16 @@
 /// Parameters after the string are refused like anything else there: none is defined, and a key that is only partly
 /// understood is worse than an error.
 enum HeaderKey {
+  /// The maximum length of a value: the longest key that a route may allow has 8,000 bytes, and as a string a backslash
+  /// before each of them.
+  private static let maxBytes = 16_002
+
   /// Reads the key in a field's value.
   ///
   /// - Parameter value: The value without the white space around it.
   static func read(_ value: UnsafeRawBufferPointer) -> KeyReading {
     guard let first = value.first else { return .none }
+    guard value.count <= maxBytes else { return .fault(.tooLong) }
     if first == UInt8(ascii: "\"") { return readString(value) }
     if value.contains(UInt8(ascii: ",")) { return .fault(.comma) }
     return .key(Array(value))

@@ -1,3 +1,5 @@
+import Wire
+
 /// A client's name for one operation: visible ASCII bytes that satisfy the rules of a route, or one that is made from
 /// several values or from the payload.
 public struct IdempotencyKey: Hashable, Sendable {
@@ -22,8 +24,9 @@ public struct IdempotencyKey: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Creates the key of a payload.
+  /// Creates the key of a payload, whose fingerprint is by the recipe of keys.
   init(payload: Fingerprint) {
+    invariant(payload.recipe.version == .one, "another recipe's key finds other records")
     bytes = [Kind.payload.rawValue] + (0..<32).map { payload.digest[$0] }
   }
 

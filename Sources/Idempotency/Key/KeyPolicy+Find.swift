@@ -27,7 +27,7 @@ extension KeyPolicy {
   /// The key from any source; `nil` if none yields one. A source before it in which the body may hide a key is an
   /// error: the same intent, in a body that can be read, would have that one.
   ///
-  /// - Parameter fingerprint: The request's fingerprint, called only if it is the key.
+  /// - Parameter fingerprint: The request's fingerprint by `Recipe.ofKeys`, called only if it is the key.
   public func key(
     head: MessageHead, query: ByteBuffer?, body: ByteBuffer, fingerprint: () -> Fingerprint
   ) throws(Problem) -> IdempotencyKey? {
@@ -155,7 +155,7 @@ extension KeySource {
   fileprivate func mayHideKey(inQuery query: ByteBuffer, _ head: MessageHead) -> Bool {
     let mayHide = parts.contains { part in
       guard case .query(let name) = part else { return false }
-      return query.withUnsafeReadableBytes { FormPairs.mayHide(name, in: $0) }
+      return query.withUnsafeReadableBytes { FormPairs.mayHide(name, in: $0, max: FormPairs.maxParameters) }
     }
     return mayHide && !parts.contains { $0.isMissingField(of: head) }
   }

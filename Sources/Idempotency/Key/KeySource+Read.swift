@@ -29,18 +29,21 @@ extension KeySource {
   }
 
   /// Whether the body is of the source's kind by its media type, and cannot be read. JSON is looked for in bodies of
-  /// all types, so that any coded one but an image or the like may be JSON. A body with an ambiguous type may be of any
-  /// kind, and Rack takes one without a type for a form, and any multipart type for that of forms.
+  /// all types, so that any one but an image or the like may be JSON that is coded, in another encoding of Unicode, or
+  /// begins as JSON and has an error that some readers overlook. A body with an ambiguous type may be of any kind, and
+  /// Rack takes one without a type for a form, and any multipart type for that of forms.
   func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     let type = MediaType.unambiguous(head)
     switch (self, type?.kind) {
     case (.json, nil):
       return head.hasContentCoding || MediaType.isAmbiguous(head)
-        || body.withUnsafeReadableBytes(Self.beginsAsUnicode)
+        || body.withUnsafeReadableBytes { Self.beginsAsUnicode($0) || Self.isMalformedJSON($0) }
     case (.json, .json):
       return head.hasContentCoding || body.withUnsafeReadableBytes { (try? JSONParser.parse($0)) == nil }
-    case (.json, .other): return head.hasContentCoding && type?.isMedia(in: head) == false
-    case (.json, .urlencoded), (.json, .multipart): return head.hasContentCoding
+    case (.json, .other), (.json, .urlencoded), (.json, .multipart):
+      guard type?.isMedia(in: head) == false else { return false }
+      return head.hasContentCoding
+        || body.withUnsafeReadableBytes { Self.beginsAsOtherUnicode($0) || Self.isMalformedJSON($0) }
     case (.form(let name), nil):
       guard !head.hasContentCoding, !MediaType.isAmbiguous(head) else { return true }
       return body.withUnsafeReadableBytes { bytes in
@@ -64,13 +67,29 @@ extension KeySource {
   /// Whether a body that Semel does not read as JSON may be some in another encoding of Unicode: it begins with a byte
   /// order mark, or with a zero beside an ASCII character.
   private static func beginsAsUnicode(_ body: UnsafeRawBufferPointer) -> Bool {
-    let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
-    return body.prefix(4).contains(0) || marks.contains { body.starts(with: $0) }
+    body.prefix(4).contains(0) || byteOrderMarks.contains { body.starts(with: $0) }
+  }
+
+  private static let byteOrderMarks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
+
+  /// Whether a body of another type begins with a byte order mark, or with a bracket of JSON in UTF-16 or UTF-32.
+  /// Binary bodies may well begin with other zeros.
+  private static func beginsAsOtherUnicode(_ body: UnsafeRawBufferPointer) -> Bool {
+    if byteOrderMarks.contains(where: { body.starts(with: $0) }) { return true }
+    guard body.prefix(4).contains(0), let first = body.prefix(4).first(where: { $0 != 0 }) else {
+      return false
+    }
+    return first == JSONByte.openBrace || first == JSONByte.openBracket
+  }
+
+  /// Whether a body begins as JSON and is none.
+  private static func isMalformedJSON(_ body: UnsafeRawBufferPointer) -> Bool {
+    JSONDocument.mayBegin(body) && (try? JSONParser.parse(body)) == nil
   }
 
   static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {
     guard let query, query.readableBytes > 0 else { return .none }
-    return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded) }
+    return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded, max: FormPairs.maxParameters) }
   }
 
   private static func readForm(_ name: String, in body: UnsafeRawBufferPointer, head: MessageHead)
@@ -105,11 +124,12 @@ extension KeySource {
   }
 
   private static func pairs(
-    _ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading
+    _ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading, max: Int = .max
   ) -> KeyReading {
-    switch FormPairs.find(name, in: text, as: reading) {
+    switch FormPairs.find(name, in: text, as: reading, max: max) {
     case .absent: return .none
     case .repeated: return .fault(.repeated)
+    case .tooMany: return .fault(.hidden)
     case .once(let range):
       let value = UnsafeRawBufferPointer(rebasing: text[range])
       guard PercentText.isWellFormed(value) else { return .fault(.malformedEncoding) }

@@ -51,7 +51,7 @@ extension Multipart {
     return count
   }
 
-  private static func withoutOuterLineEnds(_ body: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+  static func withoutOuterLineEnds(_ body: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     var range = 0..<body.count
     while isLineEnd(at: range.lowerBound, in: body) { range = range.lowerBound + 2..<range.upperBound }
     while range.count >= 2, isLineEnd(at: range.upperBound - 2, in: body) {

@@ -1,3 +1,5 @@
+import Wire
+
 // The reconciliation of an unknown outcome with the backend.
 extension ClaimLifecycle {
   /// Whether the backend is queried about an unknown record of this age: once for a delivery, and only after `settle`.
@@ -35,8 +37,9 @@ extension ClaimLifecycle {
     _ verdict: ProbeVerdict, look: Look?, seen: ClaimRequest.SeenLoss
   ) -> ProbedAction {
     guard case .probing(let attempt) = state else {
-      preconditionFailure("ClaimLifecycle: probed without a probe")
+      invariantBroken("probed without a probe")
     }
+    invariant(!hasProbed, "the backend is queried twice for one delivery")
     hasProbed = true
     guard verdict != .none, let look, let takeOver = takeOver(after: look, of: attempt, seen) else {
       state = .ended
@@ -92,7 +95,7 @@ extension ClaimLifecycle {
   /// A completion that the store already had is looked up by another claim: the reply to an earlier copy of the
   /// command, which held the record, was lost.
   public mutating func adopted(_ reply: Result<CompletionReply, StoreError>) -> ClaimedAction {
-    guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
+    guard case .settling = state else { invariantBroken("adopted outside of settling") }
     if case .success(let reply) = reply, case .done = reply.outcome, reply.record == nil {
       state = .following
       return .claimAgain

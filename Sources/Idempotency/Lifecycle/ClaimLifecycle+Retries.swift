@@ -1,3 +1,5 @@
+import Wire
+
 // The retries that Semel makes on the client's behalf.
 extension ClaimLifecycle {
   /// Decides on the next attempt after one whose record is about to be released.
@@ -8,35 +10,43 @@ extension ClaimLifecycle {
   public mutating func retry(
     after end: RetriableEnd, elapsed: Milliseconds, using random: inout some RandomNumberGenerator
   ) -> RetryDecision {
-    guard case .releasing(let claim, _) = state, let retries = route.policy.retries else { return .pass }
+    guard case .releasing(let claim) = state, let retries = route.policy.retries else { return .pass }
     let decision = retries.decision(
-      after: end, made: retriesMade, elapsed: elapsed, limit: route.policy.waitTimeout, using: &random)
-    if case .wait = decision, let max = route.policy.maxAttempts, claim.ordinal >= max {
-      return .stop(.exhausted)
+      after: end, made: retriesMade, unsent: unsentRetries, elapsed: elapsed,
+      limit: route.policy.waitTimeout, using: &random)
+    if case .wait = decision {
+      if end == .notExecuted {
+        unsentRetries += 1
+      } else if let max = route.policy.maxAttempts, claim.sendings >= max {
+        return .stop(.exhausted)
+      }
     }
     return decision
   }
 
-  /// The release that follows the pause before a retry.
+  /// Decides that the retry is made, and returns the release before it, which keeps the record: the numbers of attempts
+  /// continue.
   ///
-  /// - Parameters:
-  ///   - isRetrying: Whether the retry is made. Otherwise the client gets the last response.
-  ///   - isRenewed: Whether a renewal of the claim was ever requested.
-  public mutating func paused(isRetrying: Bool, isRenewed: Bool) -> Release {
-    guard case .releasing(let claim, let decided) = state else {
-      preconditionFailure("ClaimLifecycle: paused without a release")
-    }
-    // A delayed copy of a renewal would make a deleted record anew.
-    let release = isRenewed ? .remembered : decided
-    guard isRetrying else {
-      state = .releasing(claim, release)
-      return release
+  /// - Parameter release: The release that the record would have had otherwise.
+  public mutating func beginRetry(inPlaceOf release: Release) -> Release {
+    guard case .releasing(let claim) = state else {
+      invariantBroken("a retry without a release")
     }
     retriesMade += 1
     rejectedAttempt = release == .deleted ? claim.attempt : nil
     state = .retrying
-    // Attempts continue to count.
-    return .remembered
+    return release == .deleted ? route.policy.uncountedRelease : release
+  }
+
+  /// The time for which the delivery may wait for another one that has the record: no retry begins later than
+  /// `wait_timeout` after the first attempt. An overtaken owner makes none.
+  ///
+  /// - Parameters:
+  ///   - span: The time for which any duplicate with its preference may wait.
+  ///   - elapsed: The time since the first attempt of this delivery began; `nil` if it has made none.
+  public func maxWait(_ span: Milliseconds, elapsed: Milliseconds?) -> Milliseconds {
+    guard let elapsed, !wasOvertaken else { return span }
+    return min(span, route.policy.waitTimeout - elapsed)
   }
 
   /// Decides on a release to which the store gave no reply: the client gets what the attempt ended with, and no retry
@@ -45,7 +55,7 @@ extension ClaimLifecycle {
     switch state {
     // `settling` belongs to a late response, whose client has its refusal already.
     case .releasing, .retrying, .settling: state = .ended
-    default: preconditionFailure("ClaimLifecycle: releaseFailed without a release")
+    default: invariantBroken("releaseFailed without a release")
     }
     return .respond
   }
@@ -57,32 +67,26 @@ extension ClaimLifecycle {
     of status: Int, steering: Steering, to claim: Claim, isBesideUnknown: Bool = false
   ) -> OutcomeClass {
     route.policy.outcomeClass(
-      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim),
-      isBesideUnknown: isBesideUnknown)
+      of: status, steering: steering, claim: claim, isBesideUnknown: isBesideUnknown)
   }
 
   /// Whether a final response is one that may be retried, and is final because `max_attempts` is reached.
   public func endsAttempts(status: Int, steering: Steering, to claim: Claim) -> Bool {
     route.policy.maxAttempts != nil
-      && route.policy.ownClass(of: status, steering: steering, claim: claim) == .retry
+      && route.policy.ownClass(of: status, steering: steering, to: claim) == .retry
   }
 
   /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names. A response that is
   /// final only because no further attempt is allowed does not.
   public func meansDeleted(status: Int, steering: Steering, to claim: Claim) -> Bool {
-    route.policy.meansDeleted(status: status, ordinal: claim.ordinal)
-      && route.policy.ownClass(of: status, steering: steering, claim: claim) == .final
+    claim.followsUnknown && route.policy.meansDeleted(status: status)
+      && route.policy.ownClass(of: status, steering: steering, to: claim) == .final
   }
 
-  /// Whether this attempt and all before it met only 401, 403 or 429.
-  func isOnlyRejected(by status: Int, to claim: Claim) -> Bool {
-    [401, 403, 429].contains(status) && isOnlyRejected(before: claim)
-  }
-
-  /// Whether every attempt on the record so far, before the one of this claim, met only 401, 403 or 429.
+  /// Whether every attempt on the record so far, before the one of this claim, met only rejections.
   func isOnlyRejected(before claim: Claim) -> Bool {
-    // A retry releases its record as remembered, so that attempts continue to count. Hence its claim does not show that
-    // they met only rejections.
+    // A retry keeps its record, so that the numbers of attempts continue. Hence its claim does not show that they met
+    // only rejections.
     claim.onlyRejectedSoFar || rejectedAttempt == claim.attempt - 1
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 // The end of a run, as the store has it.
 extension ClaimLifecycle {
   /// The runner's next step after the store's reply to a completion, a release or a mark.
@@ -29,13 +31,13 @@ extension ClaimLifecycle {
       state = .following
       return .becomeDuplicate
     case .settling, .releasing, .retrying: state = .ended
-    default: preconditionFailure("ClaimLifecycle: stored outside of settling")
+    default: invariantBroken("stored outside of settling")
     }
     switch (outcome, settled) {
-    case (.done, .retrying):
+    // A record that another owner has given back is as free as the release was to make it.
+    case (.done, .retrying), (.lost(.released), .retrying):
       state = .following
       return .retry
-    // A record that another owner has given back is as free as the release was to make it.
     case (.done, _), (.lost(.released), .releasing): return .respond
     case (.lost(.completed(let record)), _): return Self.replacing(by: record)
     case (.lost(.inFlight), _):
@@ -54,7 +56,7 @@ extension ClaimLifecycle {
     switch replay(record) {
     case .replay(let record): .replay(record)
     case .refuse(let problem): .refuse(problem)
-    default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
+    default: invariantBroken("a completed record is replayed or refused")
     }
   }
 
@@ -69,7 +71,7 @@ extension ClaimLifecycle {
   /// a late response is awaited. If another delivery has the record, that one's outcome counts.
   public mutating func marked(_ outcome: OwnerOutcome) -> StoredAction? {
     guard case .listening(let claim) = state else {
-      preconditionFailure("ClaimLifecycle: marked outside of listening")
+      invariantBroken("marked outside of listening")
     }
     switch outcome {
     case .lost(.completed(let record)):
@@ -87,7 +89,7 @@ extension ClaimLifecycle {
   /// and the client gets the backend's response, or the refusal for its loss.
   public mutating func markFailed() -> StoredAction {
     guard case .settling = state else {
-      preconditionFailure("ClaimLifecycle: markFailed outside of settling")
+      invariantBroken("markFailed outside of settling")
     }
     state = .ended
     return .respond
@@ -96,7 +98,7 @@ extension ClaimLifecycle {
   /// Decides on a completion that failed.
   public mutating func storingFailed() -> StoredAction {
     guard case .settling = state else {
-      preconditionFailure("ClaimLifecycle: storingFailed outside of settling")
+      invariantBroken("storingFailed outside of settling")
     }
     state = .ended
     return switch route.policy.onUnknown {

@@ -1,3 +1,5 @@
+import Wire
+
 /// The state machine of one keyed request's claim, from the first request for it to the end of its record. Performs no
 /// I/O.
 ///
@@ -31,7 +33,7 @@ public struct ClaimLifecycle: ~Copyable {
     case settling(Claim)
     /// The request was certainly not executed, or its response has the class `retry`, and the record will be released.
     /// Followed by `retrying`, `following`, if another owner has the record, or the end.
-    case releasing(Claim, Release)
+    case releasing(Claim)
     /// The record is being released, and Semel makes the next attempt itself. Followed by `following` or the end.
     case retrying
     /// No decision is left.
@@ -43,7 +45,10 @@ public struct ClaimLifecycle: ~Copyable {
   var state: State = .claiming
   /// The number of retries made on the client's behalf.
   var retriesMade = 0
-  /// The number of the last attempt before a retry if it met only 401, 403 or 429, like every attempt before it.
+  /// The number of those that follow an attempt of which nothing was sent.
+  var unsentRetries = 0
+  /// The number of the last attempt before a retry if it met only 401, 403, 429 or a persisted query that the server
+  /// lacks, like every attempt before it.
   var rejectedAttempt: Int?
   /// Whether the backend has been queried about an unknown outcome.
   var hasProbed = false
@@ -106,7 +111,7 @@ extension ClaimLifecycle {
 
   /// Decides on the store's reply to a claim.
   public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
-    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
+    guard isClaimInProgress else { invariantBroken("claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
       guard case .applying(let attempt, let verdict, let takesNothingOver) = state else { return own(claim) }
@@ -173,7 +178,7 @@ extension ClaimLifecycle {
   /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the
   /// store knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
-    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: declined outside of claiming") }
+    guard isClaimInProgress else { invariantBroken("declined outside of claiming") }
     guard known.state.isUnknownToStore else { return nil }
     // A record whose outcome was unknown must not become free by giving it back, nor one whose request has run here.
     var mayGiveBack = overtakenRun == nil
@@ -189,24 +194,25 @@ extension ClaimLifecycle {
     return .markGrantUnknown(claim, unknownOutcome)
   }
 
-  /// Decides on a claim that failed. A delivery may run unprotected only if the store has reported nothing of its
-  /// record, and this process knows no conflict.
+  /// Decides on a claim that failed. A delivery may run unprotected only if the store answers nobody, has reported
+  /// nothing of its record, and this process knows no conflict.
   ///
   /// - Parameters:
   ///   - error: The store's failure.
+  ///   - isDown: Whether the store answers nobody (`mayOpen` says where that counts).
   ///   - conflict: The reason, known to this process, for which the delivery must not run without a record.
   public mutating func claimFailed(
-    _ error: StoreError, conflict: KnownRecord.Conflict? = nil
+    _ error: StoreError, isDown: Bool, conflict: KnownRecord.Conflict? = nil
   ) -> ClaimedAction {
     let mayRunUnprotected: Bool
     switch state {
-    case .claiming: mayRunUnprotected = route.policy.onStoreFailure == .open
+    case .claiming: mayRunUnprotected = isDown && route.policy.onStoreFailure == .open
     case .following: mayRunUnprotected = false
     case .applying:
       // To give the claim back would make an unknown record free. Its lease lapses instead.
       state = .ended
       return .refuse(.storeUnavailable())
-    default: preconditionFailure("ClaimLifecycle: claimFailed outside of claiming")
+    default: invariantBroken("claimFailed outside of claiming")
     }
     state = .ended
     // The request has run here. If the store has granted the claim all the same, its lease lapses: to give it back
@@ -215,6 +221,7 @@ extension ClaimLifecycle {
     let mayOwn: Bool
     switch error {
     case .unreadable: return .refuse(.storeUnreadable())
+    case .busy: return .refuse(.overloaded(.busy))
     case .refused: return .refuse(.storeUnavailable())
     case .unavailable: mayOwn = false
     case .fateUnknown: mayOwn = true
@@ -228,14 +235,14 @@ extension ClaimLifecycle {
 
   /// Ends the claim of a duplicate that may not wait, or that has waited long enough, and returns its refusal.
   public mutating func gaveUpWaiting() -> Problem {
-    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUpWaiting outside of claiming") }
+    guard isClaimInProgress else { invariantBroken("gaveUpWaiting outside of claiming") }
     state = .ended
     return .inFlight(retryAfter: Problem.defaultPause)
   }
 
   /// Ends a claim that cannot continue, and returns its refusal: `problem`, unless the request has run here.
   public mutating func gaveUp(for problem: Problem) -> Problem {
-    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUp outside of claiming") }
+    guard isClaimInProgress else { invariantBroken("gaveUp outside of claiming") }
     state = .ended
     return overtakenRun == nil ? problem : unknownOutcome
   }
@@ -243,6 +250,7 @@ extension ClaimLifecycle {
   /// Takes the outcome of another delivery's run, which no record has. Where this delivery is granted the record, it
   /// records that outcome, and its own request does not run.
   public mutating func inherit(_ outcome: OvertakenOutcome) {
+    invariant(isClaimInProgress, "an outcome is inherited outside of claiming")
     // A loss that this delivery has met says less.
     if overtakenOutcome == nil { overtakenRun = .ended(outcome) }
   }
@@ -275,13 +283,23 @@ extension ClaimLifecycle {
     return .refuse(.payloadMismatch(status: route.policy.mismatchStatus))
   }
 
+  /// Whether the decision on a reply depends on whether the store answers anybody.
+  public func mayOpen(after reply: ClaimReply) -> Bool {
+    guard route.policy.onStoreFailure == .open, case .failure(let error) = reply else { return false }
+    return switch error {
+    case .unavailable, .fateUnknown: true
+    case .busy, .refused, .unreadable: false
+    }
+  }
+
   /// Decides on the store's reply to a claim, together with the state of the record that this process knows.
   ///
-  /// - Parameter known: The known record, which the call updates. A delivery that runs without the store is entered
-  ///   here, so that a second one is refused.
+  /// - Parameters:
+  ///   - isDown: Whether the store answers nobody.
+  ///   - known: The known record, which the call updates. A delivery that runs without the store is entered here, so
+  ///     that a second one is refused.
   public mutating func replied(
-    _ reply: Result<ClaimOutcome, StoreError>, to request: ClaimRequest, known: inout KnownRecord?,
-    now: BootInstant
+    _ reply: ClaimReply, to request: ClaimRequest, isDown: Bool, known: inout KnownRecord?, now: BootInstant
   ) -> ClaimedAction {
     switch reply {
     case .success(let outcome):
@@ -291,7 +309,8 @@ extension ClaimLifecycle {
       known = .after(outcome, to: request, from: known, now: now)
       return claimed(outcome)
     case .failure(let error):
-      var action = claimFailed(error, conflict: known?.conflict(with: request.fingerprint))
+      var action = claimFailed(
+        error, isDown: isDown, conflict: known?.conflict(with: request.fingerprint))
       // The record must not become free for other nodes either. The claim's lease lapses, and it is unknown.
       if case .lost = known?.state, case .giveBack(let problem) = action { action = .refuse(problem) }
       if case .unreadable = error {

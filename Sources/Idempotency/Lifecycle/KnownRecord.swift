@@ -1,3 +1,5 @@
+import Wire
+
 /// The latest state of a record that this process has seen, which protects the record while the store is unavailable.
 ///
 /// It is kept only for routes with `on_store_failure: open`. In case of doubt, another delivery counts as a duplicate:
@@ -45,6 +47,11 @@ public struct KnownRecord: Sendable, Equatable {
     case .owned, .unprotected: true
     case .lost, .taken, .released: false
     }
+  }
+
+  /// Whether the record is free to claim.
+  fileprivate var isFree: Bool {
+    if case .released = state { true } else { false }
   }
 
   /// Whether the record's time is over.
@@ -103,6 +110,7 @@ extension KnownRecord {
 
   /// The known record of a delivery that begins to run without the store.
   static func unprotected(_ request: ClaimRequest, from before: KnownRecord?) -> KnownRecord {
+    invariant(before?.isFree ?? true, "a request runs without the store beside a record that is not free")
     var releasedUntil: BootInstant?
     if case .released(let until) = before?.state { releasedUntil = until }
     return KnownRecord(

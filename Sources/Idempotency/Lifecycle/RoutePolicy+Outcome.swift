@@ -1,43 +1,72 @@
 import Wire
 
 extension RoutePolicy {
-  /// The class of a complete response: by the backend's own steering field, else by the route's table.
+  /// The class of a complete response: by the backend's own steering field, else by the route's table and what the
+  /// response says of its sender. A rejection does not count towards `max_attempts`, and is never final by that.
   ///
-  /// - Parameters:
-  ///   - isOnlyRejected: Whether this attempt and all before it met only 401, 403 or 429: none of them counts towards
-  ///     `max_attempts`.
-  ///   - isBesideUnknown: Whether another intent of the same request follows an unknown outcome.
+  /// - Parameter isBesideUnknown: Whether another intent of the same request follows an unknown outcome.
   public func outcomeClass(
-    of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false,
-    isBesideUnknown: Bool = false
-  ) -> OutcomeClass {
-    let own = ownClass(of: status, steering: steering, claim: claim, isBesideUnknown: isBesideUnknown)
-    let isLastAttempt = maxAttempts.map { claim.ordinal >= $0 } ?? false && !isOnlyRejected
-    return own == .retry && isLastAttempt ? .final : own
-  }
-
-  /// The class that a response has however many attempts there were.
-  func ownClass(
     of status: Int, steering: Steering, claim: Claim, isBesideUnknown: Bool = false
   ) -> OutcomeClass {
-    // The backend's own check for duplicates may have refused this attempt because of the one whose response was lost.
-    let followsUnknown = claim.followsUnknown || isBesideUnknown
-    let maySeeLost = followsUnknown && (status == 409 || status == 412)
-    let listed = maySeeLost && !outcomes.isNamed(status: status) ? .unknown : outcomes[status]
-    return steering.outcome(listed: listed)
+    let own = ownClass(of: status, steering: steering, to: claim)
+    let isLastAttempt = maxAttempts.map { claim.sendings >= $0 } ?? false
+    let isExhausted = isLastAttempt && !steering.isRejection(status)
+    let outcome: OutcomeClass = own == .retry && isExhausted ? .final : own
+    guard claim.followsUnknown || isBesideUnknown, steering.outcome == nil,
+      maySeeLost(status, outcome)
+    else { return outcome }
+    // A refusal (4xx) of requests that were sent together says of those that were not lost that they did not run.
+    return claim.followsUnknown || !(400..<500 ~= status) ? .unknown : .retry
+  }
+
+  /// Whether a conflict comes from the backend's own table of keys, which has the request in progress by a delivery that
+  /// Semel has not seen: no attempt of Semel's can be the one that it met.
+  private func isOwnConflict(to claim: Claim?) -> Bool { behind == .ownKeys && claim?.attempt == 1 }
+
+  /// Whether a response after a lost outcome may come from the backend's own check for duplicates, which has met the
+  /// attempt that was lost: any final one but a success. A conflict or a failed condition may, of whatever class it is.
+  private func maySeeLost(_ status: Int, _ outcome: OutcomeClass) -> Bool {
+    guard !(200..<300 ~= status), !outcomes.isNamed(status: status) else { return false }
+    return switch outcome {
+    case .final: true
+    case .retry: status == 409 || status == 412
+    case .unknown: false
+    }
+  }
+
+  /// The class that a response has by itself, without regard to `max_attempts` and to a lost outcome.
+  ///
+  /// - Parameter claim: The claim of the request; `nil` if it has no record.
+  func ownClass(of status: Int, steering: Steering, to claim: Claim?) -> OutcomeClass {
+    steering.outcome(listed: listedClass(of: status, steering.signs, to: claim))
+  }
+
+  private func listedClass(of status: Int, _ signs: ResponseSigns, to claim: Claim?) -> OutcomeClass {
+    let listed = outcomes[status]
+    if signs.lacksDocument, listed == .final { return .retry }
+    switch status {
+    case 409 where (signs.hasRetryAfter || isOwnConflict(to: claim)) && !outcomes.isListed(status: status):
+      return .retry
+    case 503 where signs.mayFollowRun && !outcomes.isListed(status: status):
+      return signs.hasRetryAfter || signs.statesUnsent ? listed : .unknown
+    default: return listed
+    }
   }
 
   /// Whether the backend's effect remains unknown after this complete response to a request without a record.
   public func leavesUnknown(_ head: MessageHead) -> Bool {
-    Steering(of: head).outcome(listed: outcomes[head.status]) == .unknown
+    ownClass(of: head.status, steering: Steering(of: head), to: nil) == .unknown
   }
 
   /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can
   /// end the record.
   ///
   /// An outcome may settle within `settle` of its loss, and at any time where a later delivery may take the record
-  /// over.
-  public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
+  /// over. That waits for `settle` in any case: a backend may go on running a request whose connection has ended.
+  ///
+  /// - Parameter isOver: Whether the exchange has ended, so that no late response can come.
+  public func retryAfterLoss(age: Milliseconds, isOver: Bool = false) -> Milliseconds? {
+    if isOver, onUnknown == .hold { return nil }
     let left = upstream.settle - age
     if left > 0 { return left }
     return onUnknown == .hold ? nil : 1000

@@ -1,6 +1,8 @@
+import NIOCore
 import Wire
 
-/// The backend's instructions in its response. Their fields are removed from the response to the client.
+/// The meaning of a response beyond its status: the backend's instructions, whose fields are removed from the response to
+/// the client, and the signs of what became of the request.
 public struct Steering: Sendable, Equatable {
   /// `Idempotency-Outcome: final|retry|unknown`.
   public var outcome: OutcomeClass?
@@ -8,17 +10,26 @@ public struct Steering: Sendable, Equatable {
   public var hasOtherOutcome = false
   /// `Idempotency-Retention: SECONDS`.
   public var retention: Milliseconds?
+  public var signs: ResponseSigns
 
-  public init(outcome: OutcomeClass? = nil, retention: Milliseconds? = nil) {
+  public init(
+    outcome: OutcomeClass? = nil, retention: Milliseconds? = nil, signs: ResponseSigns = ResponseSigns()
+  ) {
     self.outcome = outcome
     self.retention = retention
+    self.signs = signs
   }
 
   /// Reads the fields of a response. A repeated value counts as one.
   ///
   /// Outcomes that contradict each other, on several lines or in a list, are `unknown`: to guess could run the request
   /// again. A retention that is no number counts as missing.
-  public init(of head: MessageHead) {
+  ///
+  /// - Parameters:
+  ///   - body: The whole body; `nil` if it is not known.
+  ///   - isGraphQL: Whether the route matches by GraphQL operations.
+  public init(of head: MessageHead, body: ByteBuffer? = nil, isGraphQL: Bool = false) {
+    signs = ResponseSigns(of: head, body: body, isGraphQL: isGraphQL)
     var outcomes = FieldValue.missing
     var retentions = FieldValue.missing
     for field in head.fields {
@@ -49,6 +60,10 @@ public struct Steering: Sendable, Equatable {
   func outcome(listed: OutcomeClass) -> OutcomeClass {
     outcome ?? (hasOtherOutcome && listed == .retry ? .unknown : listed)
   }
+
+  /// Whether a response of class `retry` with this status is a rejection: 401, 403, 429 or a persisted query that the
+  /// server lacks.
+  func isRejection(_ status: Int) -> Bool { signs.lacksDocument || [401, 403, 429].contains(status) }
 }
 
 /// The members of a field that should have one, over all of its lines.

@@ -36,6 +36,11 @@ public enum KeySource: Hashable, Sendable {
     if case .header = self { true } else { false }
   }
 
+  /// Whether a part of it is in a JSON body.
+  public var readsJSON: Bool {
+    parts.contains { if case .json = $0 { true } else { false } }
+  }
+
   /// Whether the body has to be read before the key is known.
   public var isInBody: Bool {
     switch self {
@@ -133,4 +138,17 @@ public struct CallerPolicy: Hashable, Sendable {
 
   /// Whether all clients are one caller: `caller: {shared: true}`.
   public var isShared: Bool { parts.isEmpty }
+
+  /// Whether the parts only state who the client is, and none of them is a credential: an account in the query or the
+  /// body, which everybody may write there.
+  public var provesNothing: Bool {
+    !isShared
+      && parts.allSatisfy { part in
+        switch part {
+        case .query(let name), .json(let name):
+          !["auth", "key", "secret", "sess", "sig", "token"].contains { name.lowercased().contains($0) }
+        case .header, .cookie, .jwt, .address, .clientCertificate: false
+        }
+      }
+  }
 }

@@ -20,10 +20,11 @@ public struct LimitSettings: Hashable, Sendable {
   public var headerCount = 100
   /// The time limit for the arrival of a request's head.
   public var headerTimeout: Milliseconds = .seconds(10)
-  /// The time limit for the arrival of a protected request's body, or for a pause in one that is passed through.
+  /// The time limit for the arrival of a protected request's body. Of one that is passed through, it limits the waiting
+  /// for so many bytes that a least rate is kept.
   public var bodyTimeout: Milliseconds = .seconds(30)
-  /// The time for which a client may read nothing of a response that is ready for it. It equals the time for which its
-  /// own body may pause.
+  /// The time for which a client may take less of a response that is ready for it than a least rate. It equals the time
+  /// in which its own body has to keep that.
   public var writeTimeout: Milliseconds = .seconds(30)
   /// The time for which a client's connection may be idle between two requests, and for which a backend may be silent
   /// during a request that is passed through and whose client has ended its sending side.

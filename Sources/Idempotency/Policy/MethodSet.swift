@@ -1,3 +1,4 @@
+import NIOCore
 import Wire
 
 /// The methods of a route's requests.
@@ -42,6 +43,15 @@ public struct MethodSet: Hashable, Sendable {
     guard other.known & ~known == 0 else { return false }
     if holdsUnnamed { return true }
     return !other.holdsUnnamed && other.named.allSatisfy(named.contains)
+  }
+
+  /// Whether the set contains any method but this one.
+  func hasOthers(than method: ByteBuffer) -> Bool {
+    method.withUnsafeReadableBytes { method in
+      let own = MessageHead.Method(method)
+      let others = own == .other ? known : known & ~Self.bit(own)
+      return others != 0 || holdsUnnamed || named.contains { !$0.elementsEqual(method) }
+    }
   }
 
   private static func bit(_ method: MessageHead.Method) -> UInt16 { 1 << UInt16(method.rawValue) }

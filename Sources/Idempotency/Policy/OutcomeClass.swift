@@ -17,6 +17,14 @@ public struct OutcomeTable: Hashable, Sendable {
     case hundred(Int)
   }
 
+  /// Nothing was executed: the client is told to go elsewhere (307, 308) or to repeat the request, a credential, a
+  /// condition, a token or the connection was at fault, or a CDN did not reach the origin (521 to 530).
+  private static let retried = [
+    307, 308, 401, 403, 407, 408, 412, 419, 421, 423, 425, 428, 429, 503, 521, 522, 523, 525, 526, 529, 530,
+  ]
+  /// An intermediary does not know either: a gateway, or a CDN (520, 524, 527).
+  private static let unknown = [502, 504, 520, 524, 527]
+
   private var classes: [OutcomeClass]
   /// The single status codes that the route lists itself.
   private var named: Set<Int> = []
@@ -30,8 +38,8 @@ public struct OutcomeTable: Hashable, Sendable {
   public init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
     own = [.final: final, .retry: retry, .unknown: unknown]
     classes = Array(repeating: .final, count: 600)
-    for status in [401, 403, 407, 408, 421, 423, 425, 429, 503] { classes[status] = .retry }
-    for status in [502, 504] { classes[status] = .unknown }
+    for status in Self.retried { classes[status] = .retry }
+    for status in Self.unknown { classes[status] = .unknown }
     let lists = [(OutcomeClass.final, final), (.retry, retry), (.unknown, unknown)]
     for (outcome, patterns) in lists {
       for case .hundred(let hundred) in patterns {
@@ -53,4 +61,9 @@ public struct OutcomeTable: Hashable, Sendable {
 
   /// Whether the route lists this status code itself, and not only its hundred.
   public func isNamed(status: Int) -> Bool { named.contains(status) }
+
+  /// Whether the route lists this status code or its hundred.
+  public func isListed(status: Int) -> Bool {
+    own.values.contains { $0.contains(.status(status)) || $0.contains(.hundred(status / 100)) }
+  }
 }

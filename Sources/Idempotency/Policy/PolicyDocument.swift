@@ -46,14 +46,17 @@ public struct PolicyDocument: Sendable {
 }
 
 extension MessageHead {
-  /// Whether `If-None-Match` names an entity tag (RFC 9110, section 13.1.2), by weak comparison.
+  /// Whether `If-None-Match` names an entity tag (RFC 9110, section 13.1.2), by weak comparison, among the elements that
+  /// are read.
   fileprivate func hasCopy(of tag: String) -> Bool {
-    fields(named: "if-none-match").contains { field in
-      string(field.valueRange).split(separator: ",").contains { element in
-        let element = element.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-        return element == "*" || (element.hasPrefix("W/") ? element.dropFirst(2) : element) == tag
-      }
+    var isNamed = false
+    readList(of: FieldNameSet(.ifNoneMatch)) { element in
+      let isWeak = element.starts(with: "W/".utf8)
+      let own = UnsafeRawBufferPointer(rebasing: element.dropFirst(isWeak ? 2 : 0))
+      isNamed = own.elementsEqual(tag.utf8) || element.elementsEqual("*".utf8)
+      return !isNamed
     }
+    return isNamed
   }
 }
 

@@ -22,8 +22,8 @@ public struct ReconcilePolicy: Hashable, Sendable {
   public var headers: [Field] = []
   /// The statuses that state that the request was executed. The body is then its outcome.
   public var applied: [Int] = [200]
-  /// The statuses that state that it was not.
-  public var absent: [Int] = [404]
+  /// The response that states that it was not; `nil` if none does.
+  public var absent: Absence?
   /// The status under which the outcome is recorded; `nil` for that of the query's response.
   public var status: Int?
 
@@ -41,8 +41,8 @@ public struct ReconcilePolicy: Hashable, Sendable {
     of response: ProbeResponse?, method: MessageHead.Method, cors: CORSPolicy? = nil
   ) -> ProbeVerdict {
     guard let response else { return .none }
-    if applied.contains(response.status) { return .applied(outcome(of: response, method, cors)) }
-    return absent.contains(response.status) ? .absent : .none
+    if let absent, absent.matches(response) { return .absent }
+    return applied.contains(response.status) ? .applied(outcome(of: response, method, cors)) : .none
   }
 
   private func outcome(
@@ -75,7 +75,7 @@ public enum ProbeVerdict: Sendable, Equatable {
   /// The backend states neither, or did not respond: the outcome stays unknown.
   case none
 
-  var isApplied: Bool {
+  public var isApplied: Bool {
     if case .applied = self { true } else { false }
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The retry budget of one upstream: of its requests in flight, only a share may be retries, so that an outage is not
 /// made worse by them. The rule is that of Envoy's retry budget.
 ///
@@ -19,12 +21,14 @@ public struct RetryBudget: Sendable, Equatable {
   public mutating func beginRetrying(percent: Int) -> Bool {
     guard retrying < max(Self.min, inFlight * percent / 100) else { return false }
     retrying += 1
+    invariant(retrying <= inFlight, "more requests are retried than are in flight")
     return true
   }
 
   public mutating func ended(isRetrying: Bool) {
-    precondition(inFlight > 0, "RetryBudget: a request ended that never began")
+    invariant(inFlight > 0, "a request ended that never began")
     inFlight -= 1
     if isRetrying { retrying -= 1 }
+    invariant(retrying >= 0 && retrying <= inFlight, "a place for retries is given back twice")
   }
 }

@@ -48,10 +48,13 @@ extension RetryPolicy {
   ///
   /// - Parameters:
   ///   - made: The number of retries that were made for the delivery before.
+  ///   - unsent: The number of those that followed an attempt of which nothing was sent. They do not count towards
+  ///     `max`: the time bounds them.
   ///   - elapsed: The time since the first attempt of the delivery began.
   ///   - limit: The time from that moment in which a retry may begin.
   public func decision(
-    after end: RetriableEnd, made: Int, elapsed: Milliseconds, limit: Milliseconds,
+    after end: RetriableEnd, made: Int, unsent: Int = 0, elapsed: Milliseconds,
+    limit: Milliseconds,
     using random: inout some RandomNumberGenerator
   ) -> RetryDecision {
     var min: Milliseconds = 0
@@ -63,7 +66,7 @@ extension RetryPolicy {
       case .unreadable: return .stop(.late)
       }
     }
-    guard made < max else { return .stop(.exhausted) }
+    guard end == .notExecuted || made - unsent < max else { return .stop(.exhausted) }
     let pause = Swift.max(min, Milliseconds(Int64.random(in: 0...bound(after: made).count, using: &random)))
     return elapsed + pause <= limit ? .wait(pause) : .stop(.late)
   }

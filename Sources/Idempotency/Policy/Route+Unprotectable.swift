@@ -8,7 +8,7 @@ extension Route {
       guard !head.requestsUpgrade else { throw .notImplemented }
       guard !head.isGRPC else { throw .grpcNotProtected }
     }
-    guard head.first(.connection) != nil else { return }
+    guard head.connectionNamesMore else { return }
     for name in identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)
     }
@@ -26,7 +26,7 @@ extension MessageHead {
   }
 
   /// Whether the body is of gRPC: `application/grpc`, and all that begins so. Its failures come with status 200.
-  fileprivate var isGRPC: Bool {
+  public var isGRPC: Bool {
     guard let type = first(.contentType) else { return false }
     return withBytes(type.valueRange) { value in
       let name: StaticString = "application/grpc"

@@ -71,13 +71,15 @@ extension RoutePolicy {
 
   fileprivate var bodySearches: Int {
     let keys = key.from.flatMap(\.parts).count { $0 != .payload && $0.isInBody }
-    return keys + (caller?.parts.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
+    // A payload that is the key has another recipe than the record's fingerprint.
+    let payloads = key.from.contains(.payload) && recipe.body != .none ? 1 : 0
+    return keys + payloads + (caller?.parts.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
       + (recipe.body == .none ? 0 : 1)
   }
 
   fileprivate var identifyingFields: [String] {
     identityHeaders + match.headers.map(\.name)
-      + ["content-type", "content-encoding"]
+      + ["content-type", "content-encoding"] + OperationFields.texts
       + FieldName.allCases.filter(FieldNameSet.methodOverrides.contains).map { "\($0.lowercased)" }
   }
 }

@@ -7,29 +7,25 @@ extension RoutePolicy {
     return duplicates == .wait ? waitTimeout : 0
   }
 
-  /// The seconds of the preference; `nil` if there is none that is a number.
+  /// The seconds of the preference; `nil` if there is none that is a number among the elements that are read.
   private static func preferredWait(_ head: MessageHead) -> Int64? {
-    for field in head.fields where field.name == .prefer {
-      for preference in head.string(field.valueRange).split(separator: ",") {
-        let parts = preference.split(separator: "=", maxSplits: 1).map { $0.trimmingSpaces }
-        guard parts.count == 2, parts[0].lowercased() == "wait" else { continue }
-        // The value may be quoted, and parameters may follow it.
-        var value = parts[1].prefix { $0 != ";" }.trimmingSpaces
-        if value.count > 1, value.first == "\"", value.last == "\"" { value = value.dropFirst().dropLast() }
-        // Nine digits of seconds exceed every limit.
-        if let seconds = Int64(value.prefix(9)), seconds >= 0 { return seconds }
-      }
+    var found: Int64?
+    head.readList(of: FieldNameSet(.prefer)) { preference in
+      found = seconds(preference)
+      return found == nil
     }
-    return nil
+    return found
   }
-}
 
-extension Substring {
-  /// Without the spaces and tabs around it.
-  fileprivate var trimmingSpaces: Substring {
-    var text = self
-    while text.first == " " || text.first == "\t" { text.removeFirst() }
-    while text.last == " " || text.last == "\t" { text.removeLast() }
-    return text
+  /// The seconds in `wait=N`, which may be quoted, and which parameters may follow; `nil` for another preference.
+  private static func seconds(_ preference: UnsafeRawBufferPointer) -> Int64? {
+    guard let equals = preference.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+    let name = MessageHead.trimmed(preference[..<equals])
+    guard ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name), "wait") else { return nil }
+    let (quote, rest) = (UInt8(ascii: "\""), preference[(equals + 1)...])
+    var value = MessageHead.trimmed(rest.prefix { $0 != UInt8(ascii: ";") })
+    if value.count > 1, value.first == quote, value.last == quote { value = value.dropFirst().dropLast() }
+    // Nine digits of seconds exceed every limit.
+    return ASCII.decimal(UnsafeRawBufferPointer(rebasing: value.prefix(9))).map { Int64($0) }
   }
 }

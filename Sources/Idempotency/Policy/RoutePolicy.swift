@@ -25,6 +25,11 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The treatment of an unknown outcome: it stays, or after `settle` a later delivery runs again, or has the backend
   /// queried first.
   public enum OnUnknown: String, Sendable, CaseIterable { case hold, retry, reconcile }
+  /// The backend's own protection: none that counts, or a table of keys that responds 409 to one that is in progress.
+  public enum Behind: String, Sendable, CaseIterable {
+    case nothing
+    case ownKeys = "own_keys"
+  }
   /// The treatment of requests while the store is unavailable: refused, or forwarded unprotected.
   public enum OnStoreFailure: String, Sendable, CaseIterable { case closed, open }
   /// The treatment of `Set-Cookie` in recorded responses: left out, or kept.
@@ -63,10 +68,11 @@ public struct RoutePolicy: Hashable, Sendable {
   public var unknownRetention: Milliseconds = .seconds(30 * 24 * 3600)
   /// The classes of responses by their status codes.
   public var outcomes = OutcomeTable()
+  public var behind: Behind = .nothing
   public var onUnknown: OnUnknown = .hold
   /// The query about an unknown outcome; not `nil` if `onUnknown` is `reconcile`.
   public var reconcile: ReconcilePolicy?
-  /// The maximum number of attempts; `nil` for no limit.
+  /// The maximum number of attempts that are sent; `nil` for no limit.
   public var maxAttempts: Int?
   /// The retries on the client's behalf; `nil` for none.
   public var retries: RetryPolicy?
@@ -114,6 +120,10 @@ public struct RoutePolicy: Hashable, Sendable {
     // Before a retry, the claim is held for up to `wait_timeout`.
     lease + upstream.longestConnecting + timeToResponse + upstream.settle + (retries == nil ? 0 : waitTimeout)
   }
+
+  /// The release of a record whose request was not sent, or rejected: such an attempt does not count towards
+  /// `max_attempts`. Only a route with that notes so: an earlier version cannot read the number.
+  public var uncountedRelease: Release { maxAttempts == nil ? .remembered : .uncounted }
 
   /// The time limit for the backend's response.
   public var timeToResponse: Milliseconds { responseTimeout ?? upstream.responseTimeout }

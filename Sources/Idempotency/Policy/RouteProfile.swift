@@ -37,11 +37,8 @@ public enum ErrorFormat: Sendable, CaseIterable {
 extension RoutePolicy {
   /// Whether a response to a repeated DELETE means that an earlier attempt has deleted what the request names, so that
   /// the client gets 204.
-  ///
-  /// - Parameter ordinal: `Claim.ordinal`: 1 for the first attempt, which can delete nothing a second time.
-  func meansDeleted(status: Int, ordinal: Int) -> Bool {
-    profile == .wunderlist && ordinal > 1 && (status == 404 || status == 410)
-  }
+  /// Only one that follows an unknown outcome can mean that: any other earlier attempt deleted nothing.
+  func meansDeleted(status: Int) -> Bool { profile == .wunderlist && (status == 404 || status == 410) }
 
   /// Sets the members that a profile presets. All others stay, and each may be changed afterwards.
   ///
@@ -76,6 +73,8 @@ extension RoutePolicy {
     case .webhook:
       key.from = [.json("/id")]
       caller = CallerPolicy(parts: [])
+      // A sender delivers its event again until it is told that it was taken.
+      outcomes = OutcomeTable(retry: [.hundred(3), .hundred(4), .hundred(5)])
       // Providers put the time and number of the attempt into the body.
       recipe = Recipe(body: .none, headers: recipe.headers)
     }

@@ -11,7 +11,8 @@ extension RouteTable {
     public let fingerprintMethod: ByteBuffer
     /// Whether the backend may run either of two protected methods: with a key, the request must be refused.
     public let isAmbiguous: Bool
-    /// Whether the route is met only if the body selects a mutation: choose again when it has been read.
+    /// Whether the route is met only if the body selects a mutation, or a form in it may name another method: choose
+    /// again when it has been read.
     public let isUndecided: Bool
 
     init(
@@ -32,8 +33,21 @@ extension RouteTable {
   ///   - host: The host without its port.
   ///   - path: The normalised path.
   ///   - operation: The GraphQL operation that the body selects, if it has been read for that.
+  ///   - form: The methods that a form in the body names, if it has been read for that.
   public func choice(
-    for head: MessageHead, host: ByteBuffer, path: ByteBuffer, operation: GraphQLOperation = .unread
+    for head: MessageHead, host: ByteBuffer, path: ByteBuffer, query: ByteBuffer? = nil,
+    operation: GraphQLOperation = .unread, form: MethodParameter.Form = .unread
+  ) throws(Problem) -> Choice {
+    let choice = try choice(byFieldsOf: head, host: host, path: path, operation: operation)
+    if form == .unread, let route = routeOfForm(choice, for: head, host: host, path: path) {
+      return Choice(route: route, method: choice.method, isUndecided: true)
+    }
+    return try self.choice(choice, for: head, host: host, path: path, query: query, operation, form)
+  }
+
+  /// The choice without the parameters that name another method.
+  private func choice(
+    byFieldsOf head: MessageHead, host: ByteBuffer, path: ByteBuffer, operation: GraphQLOperation
   ) throws(Problem) -> Choice {
     let written = head.slice(head.methodRange)
     let route = route(for: head, method: written, host: host, path: path, operation: operation)
@@ -52,7 +66,7 @@ extension RouteTable {
   public func choice(
     for head: MessageHead, host: ByteBuffer, target: RequestTarget, body: ByteBuffer
   ) throws(Problem) -> Choice {
-    let undecided = try choice(for: head, host: host, path: target.path)
+    let undecided = try choice(for: head, host: host, path: target.path, query: target.query)
     guard undecided.isUndecided, let policy = undecided.route?.policy else { return undecided }
     guard body.readableBytes <= policy.maxRequestBody else {
       // A shadowed route refuses nothing, and forwards the request.
@@ -60,7 +74,9 @@ extension RouteTable {
       throw .requestTooLarge(limit: policy.maxRequestBody)
     }
     let operation = GraphQLOperation(of: body, head: head, query: target.query)
-    return try choice(for: head, host: host, path: target.path, operation: operation)
+    return try choice(
+      for: head, host: host, path: target.path, query: target.query, operation: operation,
+      form: .read(MethodParameter.values(inBody: body, head)))
   }
 
   /// Refuses a method that differs from a route's only in letter case, since some backends would execute it.
@@ -88,28 +104,29 @@ extension RouteTable {
   /// | neither | passed through | | |
   ///
   /// The fingerprint names both methods. A request that shares a record with another pair of methods is therefore
-  /// refused as another payload, and never gets the response of a method that it did not ask for.
+  /// refused as another payload, and never gets the response of a method that it did not ask for. Fields that name
+  /// several methods are refused wherever any method is protected: only the first of them are read.
   private func overridden(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?,
     _ operation: GraphQLOperation
   ) throws(Problem) -> Choice {
-    let values = head.listElements(of: .methodOverrides).map { $0.uppercased() }
-    let others = Set(values).subtracting([String(buffer: written)]).sorted()
-    let routes = others.compactMap {
-      route(for: head, method: ByteBuffer(string: $0), host: host, path: path, operation: operation)
+    let other: String
+    switch MethodOverride(head) {
+    case .one(let method) where method != String(buffer: written): other = method
+    case .unclear where isProtected(head, host, path): throw .badRequest(.methodOverrides)
+    case .absent, .one, .unclear:
+      let isUndecided = operation == .unread && own?.policy.match.graphql != nil
+      return Choice(route: own, method: written, isUndecided: isUndecided)
     }
-    if operation == .unread,
-      let route = ([own] + routes).first(where: { $0?.policy.match.graphql != nil })
-    {
+    let route = route(
+      for: head, method: ByteBuffer(string: other), host: host, path: path, operation: operation)
+    if operation == .unread, let route = [own, route].first(where: { $0?.policy.match.graphql != nil }) {
       return Choice(route: route, method: written, isUndecided: true)
     }
     // A shadowed route refuses nothing, and observes the written method.
     let ownIsProtected = own?.policy.isEnforced == true
-    let overriding = routes.first(where: \.policy.isEnforced)
+    let overriding = route?.policy.isEnforced == true ? route : nil
     guard ownIsProtected || overriding != nil else { return Choice(route: own, method: written) }
-    let names = Set(head.fields.map(\.name).filter(FieldNameSet.methodOverrides.contains))
-    guard values.count <= names.count, Set(values).count <= 1 else { throw .badRequest(.methodOverrides) }
-    guard let other = others.first else { return Choice(route: own, method: written) }
     // A method cannot contain a space, so the combination is unambiguous.
     var both = written
     both.writeString(" " + other)

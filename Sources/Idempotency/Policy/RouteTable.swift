@@ -52,7 +52,7 @@ public struct RouteTable: Sendable {
 
   public var routes: [Route] { entries.map(\.route) }
 
-  /// The first route that matches; `nil` if none does. Allocates nothing.
+  /// The first route that matches, as `FormatSuffix` has it; `nil` if none does. Allocates nothing.
   ///
   /// - Parameters:
   ///   - method: The method, compared exactly.
@@ -63,10 +63,45 @@ public struct RouteTable: Sendable {
     for head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
     path: UnsafeRawBufferPointer, operation: GraphQLOperation = .unread
   ) -> Route? {
-    for entry in entries where entry.fits(head, method: method, host: host, path: path, operation) {
-      return entry.route
+    FormatSuffix.choose(path, policy: \.policy, isEnforced: { $0.policy.isEnforced }) { path in
+      for entry in entries where entry.fits(head, method: method, host: host, path: path, operation) {
+        return entry.route
+      }
+      return nil
     }
-    return nil
+  }
+
+  /// Whether any route matches the path as it is, without regard to its suffix.
+  func fits(
+    _ head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
+    path: UnsafeRawBufferPointer, _ operation: GraphQLOperation
+  ) -> Bool {
+    entries.contains { $0.fits(head, method: method, host: host, path: path, operation) }
+  }
+
+  /// The first enforced route for the request's host and fields whose methods and path satisfy a condition; `nil` if
+  /// there is none.
+  func protectingRoute(
+    _ head: MessageHead, host: ByteBuffer, where condition: (MethodSet, PathMatcher?) -> Bool
+  ) -> Route? {
+    host.withUnsafeReadableBytes { host in
+      entries.first { entry in
+        entry.route.policy.isEnforced && entry.host?.matches(host) ?? true
+          && entry.headers.allSatisfy { head.has($0) } && condition(entry.methods, entry.path)
+      }?.route
+    }
+  }
+
+  /// Whether a route protects requests of any method with this host and path, and these fields.
+  func isProtected(_ head: MessageHead, _ host: ByteBuffer, _ path: ByteBuffer) -> Bool {
+    let entry = host.withUnsafeReadableBytes { host in
+      path.withUnsafeReadableBytes { path in
+        entries.first { entry in
+          (entry.route.policy.isEnforced || entry.methods == .all) && entry.fits(head, host: host, path: path)
+        }
+      }
+    }
+    return entry?.route.policy.isEnforced == true
   }
 
   /// The first route that would match the request that a preflight announces; `nil` if none would. A field that a route
@@ -79,26 +114,27 @@ public struct RouteTable: Sendable {
     method.withUnsafeReadableBytes { method in
       host.withUnsafeReadableBytes { host in
         path.withUnsafeReadableBytes { path in
-          entries.first { entry in
-            entry.fits(method: method, host: host, path: path)
-              && entry.headers.allSatisfy { preflight.fields.contains($0.name) }
-          }?.route
+          FormatSuffix.choose(path, policy: \.policy, isEnforced: { $0.policy.isEnforced }) { path in
+            entries.first { entry in
+              entry.fits(method: method, host: host, path: path)
+                && entry.headers.allSatisfy { preflight.fields.contains($0.name) }
+            }?.route
+          }
         }
       }
     }
   }
 
   /// Whether the request has a key in a field in which any route looks for its own whole key.
-  public func carriesKey(_ head: MessageHead) -> Bool { keyFields.contains(where: head.hasKey(in:)) }
+  public func carriesKey(_ head: MessageHead) -> Bool { keyFields.contains { head.hasKey(in: $0) } }
 
   /// The preflight that the request is; `nil` for any other request.
   ///
   /// A preflight has no fields of the page's own, so that a request in its form with a key in a field, or with a part
   /// of one, is an ordinary request.
   public func preflight(_ head: MessageHead) -> Preflight? {
-    guard let preflight = Preflight(head), !fieldsOutsidePreflights.contains(where: head.hasKey(in:)) else {
-      return nil
-    }
+    guard let preflight = Preflight(head), !fieldsOutsidePreflights.contains(where: { head.hasKey(in: $0) })
+    else { return nil }
     return preflight
   }
 }
@@ -108,8 +144,15 @@ extension RouteTable.Entry {
     _ head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
     path: UnsafeRawBufferPointer, _ operation: GraphQLOperation
   ) -> Bool {
-    guard fits(method: method, host: host, path: path) else { return false }
-    guard graphql == nil || operation != .other else { return false }
+    guard methods.contains(method), graphql == nil || operation != .other else { return false }
+    return fits(head, host: host, path: path)
+  }
+
+  /// Whether all but the method and the body of a request fits.
+  fileprivate func fits(
+    _ head: MessageHead, host: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard self.host?.matches(host) ?? true, self.path?.matches(path) ?? true else { return false }
     return headers.isEmpty || headers.allSatisfy { head.has($0) }
   }
 
@@ -135,7 +178,8 @@ extension MessageHead {
   /// Whether one of the field's lines has the value.
   fileprivate func has(_ header: RequiredHeader) -> Bool {
     fields(named: header.name).contains { field in
-      withBytes(field.valueRange) { $0.elementsEqual(header.value.utf8) }
+      Int(field.valueLength) == header.value.utf8.count
+        && withBytes(field.valueRange) { $0.elementsEqual(header.value.utf8) }
     }
   }
 }

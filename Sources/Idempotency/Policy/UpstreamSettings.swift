@@ -33,7 +33,7 @@ public struct UpstreamSettings: Hashable, Sendable {
   /// The time after a time-out for which Semel waits for a late response.
   public var settle: Milliseconds = .seconds(30)
   /// The maximum time for which an unused connection is kept; 0 keeps none. It should be below the backend's own limit.
-  public var idleTimeout: Milliseconds = .seconds(4)
+  public var idleTimeout: Milliseconds = 1500
   /// The maximum number of further attempts to connect, before anything is sent.
   public var connectRetries = 3
   /// The maximum number of connections over all event loops together.

@@ -12,6 +12,7 @@ public final class Claim: Sendable, Equatable {
     let firstSeen: StoreInstant
     let followsUnknown: Bool
     let onlyRejectedSoFar: Bool
+    let uncountedAttempts: Int
     let lease: Milliseconds
     let unknownRetention: Milliseconds
     let remember: Milliseconds
@@ -20,21 +21,24 @@ public final class Claim: Sendable, Equatable {
     let copiedUntil: BootInstant?
     let key: IdempotencyKey?
     let attribution: Attribution?
+    let turn: Int
   }
 
   private let grant: Grant
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
-    followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
-    remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
-    copiedUntil: BootInstant? = nil, key: IdempotencyKey? = nil, attribution: Attribution? = nil
+    followsUnknown: Bool, onlyRejectedSoFar: Bool, uncountedAttempts: Int = 0, lease: Milliseconds,
+    unknownRetention: Milliseconds, remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
+    copiedUntil: BootInstant? = nil, key: IdempotencyKey? = nil, attribution: Attribution? = nil,
+    turn: Int = 0
   ) {
     grant = Grant(
       id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
-      followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar, lease: lease,
-      unknownRetention: unknownRetention, remember: remember, fence: fence, requestedAt: requestedAt,
-      copiedUntil: copiedUntil, key: key, attribution: attribution)
+      followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar,
+      uncountedAttempts: uncountedAttempts, lease: lease, unknownRetention: unknownRetention,
+      remember: remember, fence: fence, requestedAt: requestedAt, copiedUntil: copiedUntil, key: key,
+      attribution: attribution, turn: turn)
   }
 
   public static func == (left: Claim, right: Claim) -> Bool { left.grant == right.grant }
@@ -51,12 +55,17 @@ public final class Claim: Sendable, Equatable {
   public var attempt: Int { grant.attempt }
   /// The number of attempts of the record that the store knows of, this one included: 1 for the first owner.
   public var ordinal: Int { (attempt - 1) % Self.attemptsPerGeneration + 1 }
+  /// The number of earlier attempts that do not count towards `max_attempts` (`Release.uncounted`): they were certainly
+  /// not sent, or rejected.
+  public var uncountedAttempts: Int { grant.uncountedAttempts }
+  /// The number of attempts that count towards `max_attempts`, this one included.
+  public var sendings: Int { max(1, ordinal - uncountedAttempts) }
   /// The time at which the first delivery arrived, by the store's clock.
   public var firstSeen: StoreInstant { grant.firstSeen }
-  /// Whether an earlier attempt ended unknown. A 409 or 412 may then come from the backend's own unique column.
+  /// Whether an earlier attempt ended unknown. A refusal may then come from the backend's own unique column.
   public var followsUnknown: Bool { grant.followsUnknown }
-  /// Whether every attempt so far met only 401, 403 or 429, which is true for the first attempt. Such a record is not
-  /// kept.
+  /// Whether every attempt so far met only 401, 403, 429 or a persisted query that the server lacks, which is true for
+  /// the first attempt. Such a record is not kept.
   public var onlyRejectedSoFar: Bool { grant.onlyRejectedSoFar }
   public var lease: Milliseconds { grant.lease }
   /// Documented at `ClaimRequest`, like `remember`.
@@ -77,4 +86,6 @@ public final class Claim: Sendable, Equatable {
   public var key: IdempotencyKey? { grant.key }
   /// Documented at `ClaimRequest`. Every write of the owner preserves it.
   public var attribution: Attribution? { grant.attribution }
+  /// The number by which large responses of one caller take turns with those of others. No store keeps it.
+  public var turn: Int { grant.turn }
 }

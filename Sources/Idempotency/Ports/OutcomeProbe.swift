@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 /// A query of Semel's own to a backend about a request whose response was lost: a GET, which may be sent twice.
 public struct ProbeQuery: Sendable {
@@ -27,15 +28,18 @@ public struct ProbeQuery: Sendable {
 }
 
 /// The complete response to a query.
-public struct ProbeResponse: Sendable, Equatable {
+public struct ProbeResponse: Sendable {
   public var status: Int
   public var contentType: String?
+  /// The head, by whose fields a handler may state that there was no request; `nil` if it is not known.
+  public var head: MessageHead?
   /// The whole body; `nil` if it is larger than `maxBody`, may be cut, or is compressed.
   public var body: ByteBuffer?
 
-  public init(status: Int, contentType: String? = nil, body: ByteBuffer?) {
+  public init(status: Int, contentType: String? = nil, head: MessageHead? = nil, body: ByteBuffer?) {
     self.status = status
     self.contentType = contentType
+    self.head = head
     self.body = body
   }
 }

@@ -12,16 +12,24 @@ public final class ClaimRequest: Sendable {
   public let unknownRetention: Milliseconds
   /// The time for which a record is remembered after its end.
   public let remember: Milliseconds
+  /// The release of a claim that was granted and never used.
+  public let unusedRelease: Release
   /// The client's key, for a store that seals responses with it; `nil` where none does.
   public let key: IdempotencyKey?
   /// The origin of the attempt, for operators; `nil` if none is kept.
   public let attribution: Attribution?
+  /// The delivery that gets a recorded response; `nil` if there is none.
+  public let reader: (any ResponseReader)?
+  /// The reader's number; 0 if there is none.
+  public let turn: Int
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
-    unknownRetention: Milliseconds, remember: Milliseconds, key: IdempotencyKey? = nil,
-    attribution: Attribution? = nil
+    unknownRetention: Milliseconds, remember: Milliseconds, unusedRelease: Release = .remembered,
+    key: IdempotencyKey? = nil, attribution: Attribution? = nil, reader: (any ResponseReader)? = nil
   ) {
+    self.reader = reader
+    turn = reader?.turn ?? 0
     self.id = id
     self.owner = owner
     self.fingerprint = fingerprint
@@ -29,8 +37,17 @@ public final class ClaimRequest: Sendable {
     self.takeOver = takeOver
     self.unknownRetention = unknownRetention
     self.remember = remember
+    self.unusedRelease = unusedRelease
     self.key = key
     self.attribution = attribution
+  }
+
+  /// A copy that outlives its delivery.
+  public var withoutReader: ClaimRequest {
+    ClaimRequest(
+      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: takeOver,
+      unknownRetention: unknownRetention, remember: remember, unusedRelease: unusedRelease, key: key,
+      attribution: attribution)
   }
 
   /// A copy with another owner, fingerprint or condition.
@@ -39,8 +56,8 @@ public final class ClaimRequest: Sendable {
   ) -> ClaimRequest {
     ClaimRequest(
       id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint, lease: lease,
-      takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention, remember: remember, key: key,
-      attribution: attribution)
+      takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention, remember: remember,
+      unusedRelease: unusedRelease, key: key, attribution: attribution, reader: reader)
   }
 }
 
@@ -105,7 +122,9 @@ public enum Release: Sendable, Equatable {
   /// The record stays for `remember`, free to claim. Either nothing was executed, or the outcome was of the retry
   /// class.
   case remembered
-  /// The record is deleted. Either all its attempts met 401, 403 or 429, or it was claimed and never used.
+  /// As `remembered`, and the attempt does not count towards `max_attempts`.
+  case uncounted
+  /// The record is deleted. Either all its attempts met only rejections, or it was claimed and never used.
   case deleted
 }
 
@@ -152,10 +171,7 @@ public protocol RecordStore: Sendable {
   /// - Parameter cause: The way in which it was lost, for operators.
   func markUnknown(_ claim: Claim, because cause: LossCause?) async throws(StoreError) -> OwnerOutcome
   /// The present state of the record. Nothing is changed.
-  ///
-  /// - Parameter key: The client's key, which opens a response that was sealed with it; without it, such an outcome
-  ///   stays encoded.
-  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing
+  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing
   /// The next part of an operator's list of all records that are in flight or of unknown outcome, in steps that delay
   /// other commands only briefly.
   ///
@@ -185,6 +201,11 @@ public protocol RecordStore: Sendable {
   ) async throws(StoreError) -> OwnerOutcome
   /// Subscribes to the ends of a record. After the method has returned, no end is missed.
   func watch(_ id: RecordID) async throws(StoreError) -> Watch
+  /// Whether the store answers nobody. Called after a command about this record has failed.
+  ///
+  /// A store that has too much to do answers, if late, and is not down: neither does a connection say anything that was
+  /// given up because of what waits on it.
+  func isDown(for id: RecordID) async -> Bool
 }
 
 extension RecordStore {
@@ -199,8 +220,8 @@ extension RecordStore {
     return try reply.get()
   }
 
-  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    try await find(id, opening: nil)
+  public func find(_ id: RecordID, opening key: IdempotencyKey? = nil) async throws(StoreError) -> Standing {
+    try await find(id, reading: .response(opening: key, for: nil))
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
@@ -226,8 +247,32 @@ public protocol RecordWatch: Sendable {
   func cancel()
 }
 
+/// The part of a record that is read.
+public enum RecordReading: Sendable {
+  /// The state alone: of a response its status. However large a response is, this costs no more than any other command.
+  case state
+  /// The state and the recorded response.
+  ///
+  /// - opening: The client's key, which opens a response that was sealed with it; without it, such an outcome stays
+  ///   encoded.
+  /// - for: The delivery that gets the response; `nil` if there is none.
+  case response(opening: IdempotencyKey?, for: (any ResponseReader)?)
+}
+
+/// The delivery for which a recorded response is read. Confined to the event loop from which the store is called.
+public protocol ResponseReader: AnyObject, Sendable {
+  /// The number by which responses of one caller take turns with those of others.
+  var turn: Int { get }
+  /// Whether the client still waits.
+  var isConnected: Bool { get }
+}
+
 /// The failure of a command to the store. Each case states whether the command may have been run.
 public enum StoreError: Error, Equatable, Sendable {
+  /// The store answers, and had too much to do for this command, which was certainly not run: a recorded response was not
+  /// read or not written, or a command has not had its turn. The error says nothing of other commands, and is never a
+  /// reason to execute the request.
+  case busy(String)
   /// The command was certainly not run: it was not sent, or the store refused it. It is safe to repeat.
   case unavailable(String)
   /// The store is reachable but must not be used: it may lose writes, or identifies requests in another way. The
@@ -241,7 +286,9 @@ public enum StoreError: Error, Equatable, Sendable {
   /// The cause as text, for a log or an operator.
   public var text: String {
     switch self {
-    case .unavailable(let text), .refused(let text), .fateUnknown(let text), .unreadable(let text): text
+    case .busy(let text), .unavailable(let text), .refused(let text), .fateUnknown(let text),
+      .unreadable(let text):
+      text
     }
   }
 }

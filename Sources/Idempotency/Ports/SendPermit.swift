@@ -1,3 +1,5 @@
+import Wire
+
 /// The permission to send a claimed request: once, and only while its grant is fresh.
 ///
 /// The transport calls `take` at the last moment before the first byte. In Tests/Model/claim.pml it is `permit`;
@@ -30,6 +32,7 @@ public final class SendPermit: @unchecked Sendable {
   public init(requestedAt: BootInstant, lease: Milliseconds) {
     ownSendBefore = requestedAt + (lease - Self.margin(of: lease))
     parts = []
+    invariant(ownSendBefore <= requestedAt + lease, "a permit outlives its lease")
   }
 
   /// Creates the permission to send one request for several claims, as long as the grants of all are fresh. To take it
@@ -41,11 +44,15 @@ public final class SendPermit: @unchecked Sendable {
 
   /// Extends the permit after the acknowledgement of a renewal that was requested at `requestedAt`.
   public func renewed(requestedAt: BootInstant, lease: Milliseconds) {
+    invariant(ownSendBefore > Self.never, "a revoked permit is renewed")
     ownSendBefore = max(ownSendBefore, requestedAt + (lease - Self.margin(of: lease)))
   }
 
   /// Ends the permit after the store has replied that the record has another owner, or none.
   public func revoke() { ownSendBefore = BootInstant(nanoseconds: 0) }
+
+  /// The end of a permit that was revoked.
+  private static var never: BootInstant { BootInstant(nanoseconds: 0) }
 
   /// Whether the first byte may be written now. True at most once in the life of a permit.
   public func take(now: BootInstant) -> Bool {
@@ -58,7 +65,10 @@ public final class SendPermit: @unchecked Sendable {
       return false
     }
     isSent = true
-    for part in parts { part.isSent = true }
+    for part in parts {
+      invariant(!part.isSent, "one of several claims is sent a second time")
+      part.isSent = true
+    }
     return true
   }
 }

@@ -94,6 +94,8 @@ public enum UpstreamFailure: Error, Equatable, Sendable {
   case headTooLarge(String)
   /// A byte was written, but no complete response arrived, so it is unknown whether the request was executed.
   case responseLost(String)
+  /// The backend has responded with this status, but by this fault of its own the rest of the response cannot be read.
+  case malformed(status: Int, rule: String)
   /// The time limit passed, with the same consequence as `responseLost`. The exchange is still open, and reading may be
   /// tried again until `settle` has passed.
   case timedOut
@@ -106,7 +108,7 @@ extension UpstreamFailure: CustomStringConvertible {
   public var description: String {
     switch self {
     case .notSent(let reason), .busy(let reason), .headTooLarge(let reason), .responseLost(let reason),
-      .requestBody(let reason):
+      .malformed(_, let reason), .requestBody(let reason):
       reason
     case .timedOut: "the response did not come in time"
     }
@@ -162,7 +164,7 @@ public protocol UpstreamExchange: Sendable {
 public struct UpstreamHead: Sendable {
   public var head: MessageHead
   /// Whether the response ends with its connection, with neither length nor chunks, so that its completeness is
-  /// unknown.
+  /// unknown. False after an end that TLS has proven.
   public var isDelimitedByClose: Bool
 
   public init(head: MessageHead, isDelimitedByClose: Bool) {

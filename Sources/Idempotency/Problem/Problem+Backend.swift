@@ -9,6 +9,15 @@ extension Problem {
       isRetryable: true)
   }
 
+  /// The backend has refused the request by a response of class *retry*, of which only the status can be read.
+  public static var refusedForNow: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail:
+        "Send the same request with the same key again; the backend refused it for now, by a response that cannot be read.",
+      isRetryable: true)
+  }
+
   /// The reason why no more requests are accepted.
   public enum Overload: Hashable, Sendable, CaseIterable {
     /// A limit of requests, bodies or waiters has been reached.

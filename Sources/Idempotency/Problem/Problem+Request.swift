@@ -137,7 +137,7 @@ extension Problem {
       case .wrongType: "Send the idempotency key as a JSON string or an integer."
       case .unreadableBody: unreadableBody
       case .hidden:
-        "Separate the parameters of the query by & alone, and write the idempotency key's name without spaces, plus signs or control characters around it."
+        "Separate the parameters of the query by & alone, send 256 of them at most, and write the idempotency key's name without spaces, plus signs or control characters around it."
       }
     let place = item.map { "; see item \($0) of the batch (counted from 0)." }
     return Problem(

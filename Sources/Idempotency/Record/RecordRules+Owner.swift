@@ -79,6 +79,10 @@ extension RecordRules {
         switch release {
         case .deleted: return RecordStep(deleted(record, now: now), .done)
         case .remembered: return RecordStep(.put(.record(released(record, now: now))), .done)
+        case .uncounted:
+          var record = released(record, now: now)
+          record.uncountedAttempts += 1
+          return RecordStep(.put(.record(record)), .done)
         }
       case .released: return RecordStep(.none, .done)
       case .completed, .tombstone: return RecordStep(.none, .lost(record.standing(now: now)))
@@ -115,8 +119,8 @@ extension RecordRules {
     StoredRecord(
       state: state, fingerprint: claim.fingerprint, owner: claim.owner, attempt: claim.attempt,
       firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
-      onlyRejectedSoFar: claim.onlyRejectedSoFar, unknownRetention: claim.unknownRetention,
-      remember: claim.remember, fencedUntil: claim.fence?.until,
+      onlyRejectedSoFar: claim.onlyRejectedSoFar, uncountedAttempts: claim.uncountedAttempts,
+      unknownRetention: claim.unknownRetention, remember: claim.remember, fencedUntil: claim.fence?.until,
       attribution: claim.attribution)
   }
 

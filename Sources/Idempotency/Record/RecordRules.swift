@@ -1,3 +1,5 @@
+import Wire
+
 /// The effect of each command on a record: the life of a record (contract, section 2) as functions of the present
 /// entry, the command and the store's time. Every store implements these rules, in whatever language.
 ///
@@ -77,6 +79,7 @@ public enum RecordRules {
     record.state = .inFlight(leaseUntil: now + request.lease)
     record.owner = request.owner
     record.attempt = following(record.attempt, base)
+    invariant(record.attempt > base, "the number of an attempt falls behind its store's generation")
     record.unknownRetention = request.unknownRetention
     record.remember = request.remember
     record.attribution = request.attribution
@@ -93,13 +96,15 @@ public enum RecordRules {
   private static func grant(
     _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
+    invariant(record.owner == request.owner, "a record is granted that has another owner")
+    invariant(record.isHeld, "a record is granted that is not in flight")
     let claim = Claim(
       id: request.id, owner: record.owner, fingerprint: record.fingerprint, attempt: record.attempt,
       firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
-      onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
-      unknownRetention: record.unknownRetention, remember: record.remember,
+      onlyRejectedSoFar: record.onlyRejectedSoFar, uncountedAttempts: record.uncountedAttempts,
+      lease: request.lease, unknownRetention: record.unknownRetention, remember: record.remember,
       fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt, key: request.key,
-      attribution: record.attribution)
+      attribution: record.attribution, turn: request.turn)
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 

@@ -71,12 +71,17 @@ public enum Outcome: Sendable, Equatable {
 
   /// The outcome as it is recorded where there is no room for its response.
   public var withoutResponse: Outcome {
-    guard case .whole(let response) = self else { return self }
-    var location: String?
-    response.fields.eachFieldLine { name, value in
-      if name == "location" { location = value }
+    switch self {
+    case .whole(let response):
+      var location: String?
+      response.fields.eachFieldLine { name, value in
+        if name == "location" { location = value }
+      }
+      return .statusOnly(status: response.status, location: location)
+    case .encoded(let outcome):
+      return .encoded(EncodedOutcome(status: outcome.status, location: outcome.location, response: nil))
+    case .statusOnly: return self
     }
-    return .statusOnly(status: response.status, location: location)
   }
 }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// The stored form of one record.
 public struct StoredRecord: Sendable, Equatable {
   public enum State: Sendable, Equatable {
@@ -19,9 +21,10 @@ public struct StoredRecord: Sendable, Equatable {
   public var owner: OwnerToken
   public var attempt: Int
   public var firstSeen: StoreInstant
-  /// Documented at `Claim`, like the three properties that follow.
+  /// Documented at `Claim`, like the four properties that follow.
   public var followsUnknown: Bool
   public var onlyRejectedSoFar: Bool
+  public var uncountedAttempts: Int
   public var unknownRetention: Milliseconds
   public var remember: Milliseconds
   /// The end of the fence of a record that was forgotten before this one. The fence outlives this record's owners, and
@@ -32,7 +35,8 @@ public struct StoredRecord: Sendable, Equatable {
 
   public init(
     state: State, fingerprint: Fingerprint, owner: OwnerToken, attempt: Int, firstSeen: StoreInstant,
-    followsUnknown: Bool, onlyRejectedSoFar: Bool, unknownRetention: Milliseconds, remember: Milliseconds,
+    followsUnknown: Bool, onlyRejectedSoFar: Bool, uncountedAttempts: Int = 0, unknownRetention: Milliseconds,
+    remember: Milliseconds,
     fencedUntil: StoreInstant? = nil, attribution: Attribution? = nil
   ) {
     self.state = state
@@ -42,6 +46,7 @@ public struct StoredRecord: Sendable, Equatable {
     self.firstSeen = firstSeen
     self.followsUnknown = followsUnknown
     self.onlyRejectedSoFar = onlyRejectedSoFar
+    self.uncountedAttempts = uncountedAttempts
     self.unknownRetention = unknownRetention
     self.remember = remember
     self.fencedUntil = fencedUntil
@@ -73,6 +78,7 @@ public struct StoredCompletion: Sendable, Equatable {
     recordedAt = now
     expiresAt = now + completion.retention
     rememberedUntil = now + completion.lifetime
+    invariant(expiresAt <= rememberedUntil, "an outcome is kept for longer than its record")
   }
 }
 
@@ -126,4 +132,12 @@ public enum Standing: Sendable, Equatable {
   case completed(CompletedRecord)
   /// Retention is over, and the tombstone is left.
   case expired(attempt: Int)
+}
+
+extension Standing {
+  /// The same without what a response consists of but its status.
+  public var stateAlone: Standing {
+    guard case .completed(let record) = self else { return self }
+    return .completed(record.with(.statusOnly(status: record.outcome.status, location: nil)))
+  }
 }

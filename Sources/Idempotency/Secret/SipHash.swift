@@ -1,3 +1,5 @@
+import Wire
+
 /// SipHash-2-4, a keyed hash of 64 bits for short inputs (Aumasson and Bernstein, 2012).
 ///
 /// Without the key of 128 bits, nobody can find a value by trial. swift-crypto has no such function, and that of the
@@ -7,7 +9,7 @@ struct SipHash: Sendable {
 
   /// - Parameter key: At least 16 bytes, of which the first 16 count.
   init(key: [UInt8]) {
-    precondition(key.count >= 16, "SipHash: a key of fewer than 16 bytes")
+    invariant(key.count >= 16, "a key of fewer than 16 bytes")
     self.key = key.withUnsafeBytes { (Self.word($0, at: 0), Self.word($0, at: 8)) }
   }
 

@@ -24,6 +24,18 @@ public struct CompactToken: Sendable {
     self.payload = payload
   }
 
+  /// The maximum length of a header that is read for its algorithm and key alone, in bytes of its text.
+  private static let maxHeaderBytes = 1 << 10
+
+  /// The algorithm and the key that a token's header states; `nil` where it is malformed, or too long to be looked at
+  /// on an event loop.
+  public static func statement(of text: [UInt8]) -> (algorithm: String, keyID: String?)? {
+    guard let end = text.prefix(maxHeaderBytes + 1).firstIndex(of: UInt8(ascii: ".")),
+      let header = Base64URL.decode(text[..<end]), let fields = HeaderFields(header)
+    else { return nil }
+    return (fields.algorithm, fields.keyID)
+  }
+
   private struct HeaderFields {
     let algorithm: String
     let keyID: String?

@@ -113,7 +113,7 @@ extension TokenRules {
     guard let audience else { return true }
     let pointer = JSONPointer(member: "aud")
     if case .text(let text) = TokenMember(document, pointer) { return text.elementsEqual(audience.utf8) }
-    guard let list = document.array(at: pointer) else { return false }
+    guard let list = document.array(at: pointer, maxElements: .max) else { return false }
     var isNamed = false
     for element in list.elements {
       guard case .string(let content) = document.value(at: element.lowerBound) else { return false }

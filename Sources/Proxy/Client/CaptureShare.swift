@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// The quarter of `limits.body_memory` that only captured responses take, for all event loops.
 ///
@@ -47,7 +48,12 @@ public final class CaptureShare: Sendable {
     add(Self.reservation, upTo: Self.size(of: memory) / 4 * 3)
   }
 
-  public func giveReservation() { total.subtract(Self.reservation, ordering: .relaxed) }
+  public func giveReservation() { give(Self.reservation) }
+
+  private func give(_ count: Int) {
+    let left = total.subtract(count, ordering: .relaxed).newValue
+    invariant(left >= 0, "more room for responses is given back than was taken")
+  }
 
   /// Takes room for a response beyond its reservation; false if there is none.
   ///
@@ -66,7 +72,7 @@ public final class CaptureShare: Sendable {
   }
 
   public func shrink(by count: Int, caller: Int) {
-    total.subtract(count, ordering: .relaxed)
+    give(count)
     callers.withLock { callers in
       let held = callers[caller, default: 0] - count
       callers[caller] = held > 0 ? held : nil
@@ -86,8 +92,9 @@ public final class CaptureShare: Sendable {
 
   /// Gives back the room of an outcome that waits no more.
   public func releaseOutcome(_ count: Int) {
-    waiting.subtract(count, ordering: .relaxed)
-    total.subtract(count, ordering: .relaxed)
+    let left = waiting.subtract(count, ordering: .relaxed).newValue
+    invariant(left >= 0, "more room for outcomes is given back than was taken")
+    give(count)
   }
 
   private func add(_ count: Int, upTo limit: Int) -> Bool {

@@ -63,8 +63,7 @@ final class ClientPeer: Sendable {
     }
     loggedAddress = client ?? proxy.loggedAddress
     let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
-    let claimed = Self.only(.xForwardedProto, of: head)?.lowercased()
-    let believed = claimed.flatMap { ["http", "https"].contains($0) ? $0 : nil }
+    let believed = Self.scheme(of: head)
     forwardedLines = Self.lines(chain, proxy.caller.address, believed ?? (isSecure ? "https" : "http"))
     forwardedHost = Self.only(.xForwardedHost, of: head)
   }
@@ -84,12 +83,28 @@ extension ClientPeer {
     return ClientPeer(behind: self, statedIn: head, by: trusted)
   }
 
+  /// The address of the connection's other end; `nil` for a Unix socket, and for one that stands for many clients: a
+  /// trusted proxy, or a balancer that named no client.
+  func address(unlessTrustedBy trusted: TrustedProxies) -> String? {
+    guard !isUnknown, let address = caller.address else { return nil }
+    return !trusted.isEmpty && trusted.trusts(ownAddress) ? nil : address
+  }
+
   private static let forwarding: [FieldName] = [.xForwardedFor, .xForwardedProto, .xForwardedHost]
 
   /// The value of a field that is present once and not empty: two would be ambiguous.
   private static func only(_ name: FieldName, of head: MessageHead) -> String? {
     guard head.count(name) == 1, let value = head.string(name), !value.isEmpty else { return nil }
     return value
+  }
+
+  /// The scheme that a head states; `nil` if there is none, or another.
+  private static func scheme(of head: MessageHead) -> String? {
+    guard head.count(.xForwardedProto) == 1, let field = head.first(.xForwardedProto) else { return nil }
+    return head.withBytes(field.valueRange) { value in
+      if ASCII.equalsIgnoringCase(value, "https") { return "https" }
+      return ASCII.equalsIgnoringCase(value, "http") ? "http" : nil
+    }
   }
 
   /// The addresses that proxies stated, then the peer's own.

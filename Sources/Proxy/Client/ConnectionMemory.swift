@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Telemetry
+import Wire
 
 /// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
 ///
@@ -24,8 +25,18 @@ final class ConnectionMemory {
   /// The number of this connection's responses that are read from each shared body.
   private var shared: [ObjectIdentifier: Int] = [:]
   private var sharedBytes = 0
+  /// The bytes of `all` that wait for the client (`WaitingShares`).
+  private var waiting = 0
+  /// The bytes of `all` for the heads of requests that are under way.
+  private var heads = 0
+  /// The address of the connection's client; `nil` where it is no single client's.
+  private let address: String?
 
-  init(on downstream: Downstream) { self.downstream = downstream }
+  /// - Parameter peer: The connection's peer; `nil` where its share is its own.
+  init(on downstream: Downstream, from peer: ClientPeer? = nil) {
+    self.downstream = downstream
+    address = peer?.address(unlessTrustedBy: downstream.configuration.trustedProxies)
+  }
 
   private var limit: Int { downstream.limits.bodyMemory }
   /// The bytes up to which requests are let in.
@@ -33,7 +44,7 @@ final class ConnectionMemory {
   private var limitOfUnread: Int { CaptureShare.memory(forUnread: limit) }
   private var captures: CaptureShare { downstream.environment.captures }
   /// The bytes of which one connection may hold its part.
-  private var held: Int { all.bytes - captured + sharedBytes }
+  private var held: Int { all.bytes - captured - waiting - heads + sharedBytes }
 
   /// Whether a request that holds `own` bytes itself may be claimed or sent.
   func hasRoom(beside own: Int) -> Bool {
@@ -99,6 +110,7 @@ final class ConnectionMemory {
   func giveCaptured(_ count: Int, caller: Int) {
     captures.shrink(by: count, caller: caller)
     captured -= count
+    invariant(captured >= 0, "a connection gives back more captured bytes than it holds")
     all.change(by: -count, counters)
   }
 }
@@ -129,10 +141,67 @@ private struct SteppedCount {
 
   mutating func change(by count: Int, _ counters: Counters) {
     bytes += count
+    invariant(bytes >= 0, "a connection gives back more memory than it holds")
     let change = bytes - published
     guard abs(change) >= Self.step || (bytes == 0 && change != 0) else { return }
     counters.change(gauge, by: change)
     published += change
+  }
+}
+
+// The bytes that wait for the client.
+extension ConnectionMemory {
+  private var shares: WaitingShares { downstream.environment.waitingShares }
+
+  /// The one in whose share the connection's bytes are.
+  var client: WaitingShares.Client {
+    address.map(WaitingShares.Client.address) ?? .connection(ObjectIdentifier(self))
+  }
+
+  /// Takes memory for bytes that wait for the client; false, and nothing taken, if there is none, or if its share is
+  /// used up.
+  func takeWaiting(_ count: Int) -> Bool {
+    guard shares.take(.init(bytes: count), of: client, within: .init(downstream.limits)) else { return false }
+    guard all.add(count, upTo: limitOfRequests, counters) else {
+      shares.give(.init(bytes: count), of: client)
+      return false
+    }
+    waiting += count
+    return true
+  }
+
+  /// Takes memory for a response that waits for the client, beside its body; false if there is none. A connection's
+  /// first one meets no limits: a refusal must reach its client.
+  func takeUnreadStream(_ count: Int) -> Bool {
+    guard waiting == 0 else { return takeWaiting(count) }
+    shares.force(.init(bytes: count), of: client)
+    all.change(by: count, counters)
+    waiting += count
+    return true
+  }
+
+  func giveWaiting(_ count: Int) {
+    shares.give(.init(bytes: count), of: client)
+    all.change(by: -count, counters)
+    waiting -= count
+    invariant(waiting >= 0, "a connection gives back more waiting bytes than it holds")
+  }
+
+  /// Takes memory for the head of a request that is under way, regardless of the limits: it is here. A negative number
+  /// gives it back.
+  func changeHeads(by count: Int) {
+    all.change(by: count, counters)
+    heads += count
+    invariant(heads >= 0, "a connection gives back more heads than it holds")
+  }
+
+  /// Counts a request whose body is not whole in the share of its client; false if that is used up. `leave` must follow.
+  func enter(_ amount: WaitingShares.Amount, of client: WaitingShares.Client) -> Bool {
+    shares.take(amount, of: client, within: .init(downstream.limits))
+  }
+
+  func leave(_ amount: WaitingShares.Amount, of client: WaitingShares.Client) {
+    shares.give(amount, of: client)
   }
 }
 
@@ -174,5 +243,6 @@ extension ConnectionMemory {
     guard let count = shared[key] else { return }
     shared[key] = count > 1 ? count - 1 : nil
     if count == 1 { sharedBytes -= body.bytes.readableBytes }
+    invariant(sharedBytes >= 0, "a connection gives back more shared bytes than it holds")
   }
 }

@@ -33,12 +33,15 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var logEntry = AccessLogEntry()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
-  /// The GraphQL operation in its body, once it has been read for a route that goes by it.
+  /// The GraphQL operation in its body, and the methods that a form there names, once it has been read for a route.
   var operation = GraphQLOperation.unread
+  var form = MethodParameter.Form.unread
   /// The request's token, once it has been verified or refused.
   var token: TokenReading?
-  /// The hash of the caller in whose quota the request is counted; `nil` if it is not.
-  var quotaCaller: Int?
+  /// The caller, once it is known, and the hash by which the request is counted in its quota; `nil` if it is not.
+  var (caller, quotaCaller): (Caller?, Int?) = (nil, nil)
+  /// The further items of a batch that count with it.
+  var quotaItems = 0
   /// The form of refusals, by its route.
   var errorFormat = ErrorFormat.problem
   /// The fields for pages of other origins, by its route.
@@ -61,23 +64,31 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private var run = Run.due
   private var intake: RequestBodyIntake
   private var progress: ResponseProgress
+  private var pace = UploadPace()
   let timers: LoopTimers
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
-  private var allowance: ResponseAllowance
+  var allowance: ResponseAllowance
   /// The bytes that are counted for the request: its body's, and those that were read with it.
-  private(set) var heldBytes = 0
+  var heldBytes = 0
   /// The part of `heldBytes` that is not the body's.
-  private var heldBesides = 0
+  var heldBesides = 0
   /// The part of `heldBytes` that the backend's side was given last and may still hold.
   private var lentBytes = 0
+  /// The memory of the head, and of its stream, in bytes.
+  let headBytes: Int
+  var isHeadCounted = false
+  /// The client in whose share the request is counted while its body is not whole.
+  var waitingClient: WaitingShares.Client?
 
+  /// - Parameter weight: The memory that the request takes beside its head, in bytes.
   init(
     request: RequestHead, channel: any DeliveryChannel, memory: ConnectionMemory, peer: ClientPeer,
-    on downstream: Downstream
+    weight: Int = 0, on downstream: Downstream
   ) {
     self.request = request
     self.channel = channel
+    headBytes = weight + request.head.bytes.readableBytes
     environment = downstream.environment
     configuration = downstream.configuration
     self.peer = peer.believing(request.head, by: downstream.configuration.trustedProxies)
@@ -87,8 +98,6 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     progress = ResponseProgress(expectsContinue: request.expectsContinue && !request.framing.isEmpty)
     allowance = ResponseAllowance(of: memory)
   }
-
-  private var memory: ConnectionMemory { allowance.memory }
 
   /// The identity of the client's connection; the delivery's own identity once the client is gone.
   var connection: ObjectIdentifier { channel?.connection ?? ObjectIdentifier(self) }
@@ -107,12 +116,16 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Whether a runner has taken it.
   var isStarted: Bool { run != .due }
 
+  /// Whether a runner has taken it, and it is not reported yet.
+  var isRunning: Bool { run == .started }
+
   /// Hands the delivery to its runner, once. Returns false if none takes it any more.
   @discardableResult
   func start(on downstream: Downstream) -> Bool {
     timers.assertOnLoop()
     guard run == .due else { return false }
     run = .started
+    invariant(progress.hasNotBegun, "a request runs that has its response")
     downstream.start(self)
     return true
   }
@@ -128,8 +141,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Ends the delivery: nothing runs for it any more, whether its client got a response or is gone.
   func runEnded() {
     timers.assertOnLoop()
-    giveBack(heldBytes)
-    allowance.release()
+    giveBackAll()
     lentBytes = 0
     // A task that waits for the rest of the body, or for a tunnel's bytes, would wait for ever.
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
@@ -163,12 +175,14 @@ extension Delivery {
   func bodyEnded() {
     timers.assertOnLoop()
     intake.finish()
+    leaveWaiting()
     if isStarted { arrival.set() }
   }
 
   /// Handles the failure of the body, which cannot become whole. The first reason counts.
   func bodyFailed(_ problem: Problem) {
     intake.fail(problem)
+    leaveWaiting()
     arrival.set()
     didFailBody?()
     didFailBody = nil
@@ -225,6 +239,26 @@ extension Delivery {
     }
   }
 
+  /// Whether a body that is passed through is awaited before its exchange begins: with a slow client it would occupy
+  /// the backend. One that comes only after 100 (Continue), which is sent once the backend is reached, is not.
+  var isBodyAwaited: Bool { intake.isOpen && intake.wantsMore && !progress.isContinueDue }
+
+  /// Waits until the body is whole, or as much of it is here as is read ahead (64 KiB), for a quarter of a second at
+  /// most: the client may await the response to what it has sent.
+  func awaitBeginning() async {
+    timers.assertOnLoop()
+    var deadline = LateDeadline(in: Self.maxBeginning)
+    while isBodyAwaited {
+      channel?.resumeBody()
+      let wait = await arrival.wait(milliseconds: deadline.left())
+      if wait == .timedOut, deadline.isOver() { return }
+    }
+  }
+
+  /// The time for which the beginning of a body is awaited, in milliseconds: a round trip or two, and short enough for
+  /// those who speak in turns.
+  private static let maxBeginning: Int64 = 250
+
   /// The next piece of a streamed body.
   func next() async throws(UpstreamFailure) -> ByteBuffer? {
     timers.assertOnLoop()
@@ -252,66 +286,33 @@ extension Delivery {
   private func waitForBody() async throws(UpstreamFailure) {
     channel?.resumeBody()
     let limit = progress.bodyTimeLimit
-    let wait = await arrival.wait(milliseconds: milliseconds(of: limit))
-    let hasBegunMeanwhile = limit == .upload && progress.bodyTimeLimit != .upload
-    guard wait == .timedOut, !hasBegunMeanwhile else { return }
-    throw .requestBody("the request's body did not arrive in time")
+    guard let left = milliseconds(of: limit) else {
+      _ = await arrival.wait()
+      return
+    }
+    let began = NIODeadline.now()
+    var deadline = LateDeadline(in: left, now: began)
+    while await arrival.wait(milliseconds: deadline.left()) == .timedOut {
+      guard deadline.isOver() else { continue }
+      let hasBegunMeanwhile = limit == .upload && progress.bodyTimeLimit != .upload
+      guard hasBegunMeanwhile else { throw .requestBody("the request's body did not arrive in time") }
+      break
+    }
+    pace.didWait(Milliseconds(.now() - began), of: left)
   }
 
+  /// The time that is left, in milliseconds.
   private func milliseconds(of limit: ResponseProgress.BodyTimeLimit) -> Int64? {
     switch limit {
-    case .upload: configuration.limits.bodyTimeout.count
+    case .upload: pace.left(of: configuration.limits.bodyTimeout, after: logEntry.requestBytes)
     case .conversation: configuration.limits.tunnelTimeout.count
     case .unlimited: nil
     }
   }
 
-  private func giveBack(_ count: Int) {
-    guard count > 0 else { return }
-    memory.give(count)
-    heldBytes -= count
-  }
-
   private func sendContinue() {
     if progress.takeContinue(hasBody: !intake.isEmpty) { channel?.sendContinue() }
   }
-}
-
-// The memory for the response, before the client is given any of it.
-extension Delivery {
-  /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
-  var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
-
-  /// Whether memory for the response is reserved.
-  var hasReservation: Bool { allowance.isReserved }
-
-  /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end;
-  /// false if there is none.
-  func hold(_ count: Int) -> Bool {
-    timers.assertOnLoop()
-    guard memory.take(count, beside: heldBytes) else { return false }
-    heldBytes += count
-    heldBesides += count
-    return true
-  }
-
-  /// Gives back what `hold` has taken.
-  func giveBackHeld() {
-    giveBack(heldBesides)
-    heldBesides = 0
-  }
-
-  /// Reserves memory for the response, once; false if there is none. Must precede the claim.
-  func reserveCapture(for caller: Caller) -> Bool { allowance.reserve(for: caller) }
-
-  /// Takes memory so that `count` bytes of a response may be captured in all; false if there is none.
-  func mayCapture(_ count: Int) -> Bool { allowance.grow(to: count) }
-
-  /// Keeps the memory for `count` captured bytes, and gives back the rest.
-  func settleCapture(_ count: Int) { allowance.shrink(to: count) }
-
-  /// Gives back the memory for captures: the response goes to the client, who is counted from now on, or was given up.
-  func releaseCapture() { allowance.release() }
 }
 
 // The response, for the runner.
@@ -336,6 +337,8 @@ extension Delivery {
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     timers.assertOnLoop()
     progress.begin()
+    // The two sides take turns from now on.
+    leaveWaiting()
     // A claimed request's response that is not kept goes out even without memory, because no retry can get it.
     if allowance.isReserved { channel?.admitNextPiece() }
     var head = head
@@ -378,15 +381,6 @@ extension Delivery {
   }
 }
 
-extension Delivery: ResponseMemory {
-  var mayReadAhead: Bool { memory.mayReadAhead }
-
-  func waitingChanged(by bytes: Int) {
-    timers.assertOnLoop()
-    memory.changeUnread(by: bytes)
-  }
-}
-
 extension Delivery: InterimReceiver {
   /// Passes on hints that precede the response. HTTP/1.0 knows none.
   func received(interim head: MessageHead) {
@@ -396,4 +390,8 @@ extension Delivery: InterimReceiver {
     }
     channel?.interim(ClientResponseHead(source: .backend(head, nil), content: .unknown))
   }
+}
+
+extension Delivery: ResponseReader {
+  var turn: Int { quotaCaller ?? caller?.hashValue ?? 0 }
 }

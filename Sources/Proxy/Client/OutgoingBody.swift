@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 /// The part of a response's body that its client has not taken yet, and the bytes that follow it. Pure.
 ///
@@ -20,6 +21,7 @@ struct OutgoingBody {
     guard let first = pieces.first else { return nil }
     let length = min(limit, first.readableBytes)
     count -= length
+    invariant(count >= 0, "more of a response leaves than waits")
     guard length < first.readableBytes else { return pieces.removeFirst() }
     return pieces[pieces.startIndex].readSlice(length: length)
   }

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The memory that one response holds until its client has taken it: bytes of its own, and maybe a recorded body that
 /// other clients read too. Performs no I/O. Confined to the loop of its connection.
@@ -64,6 +65,7 @@ extension OutgoingMemory {
   mutating func give(_ count: Int) {
     guard count > 0 else { return }
     heldBytes -= count
+    invariant(heldBytes >= 0, "a response gives back more memory than it holds")
     memory.changeUnread(by: -count)
   }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// The state machine of a delivery's response: its interim responses, its beginning and its end. Performs no I/O.
 struct ResponseProgress: ~Copyable {
   private enum State {
@@ -50,6 +52,11 @@ struct ResponseProgress: ~Copyable {
 
 // Interim responses.
 extension ResponseProgress {
+  /// Whether the client waits for 100 (Continue).
+  var isContinueDue: Bool {
+    if case .none(let interim) = state { interim.isContinueDue } else { false }
+  }
+
   /// Takes the occasion for 100 (Continue), which is due once. Returns whether to write it: a client that sends its
   /// body unasked does not wait for it.
   mutating func takeContinue(hasBody: Bool) -> Bool {
@@ -80,14 +87,14 @@ extension ResponseProgress {
 
   /// Notes that the head of the response is written.
   mutating func begin() {
-    guard case .none = state else { preconditionFailure("ResponseProgress: a response begun twice") }
+    guard case .none = state else { invariantBroken("a response begun twice") }
     state = .begun
   }
 
   /// Notes that a response of 101 is written.
   mutating func becomeTunnel() {
     guard case .none = state else {
-      preconditionFailure("ResponseProgress: protocols switched in a response")
+      invariantBroken("protocols switched in a response")
     }
     state = .tunnel
   }

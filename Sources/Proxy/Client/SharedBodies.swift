@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Telemetry
+import Wire
 
 /// The body of a recorded response that clients are reading, held once for all of them.
 final class SharedBody {
@@ -51,6 +52,7 @@ final class SharedBodies {
   }
 
   func leave(_ body: SharedBody) {
+    invariant(body.readers > 0, "a shared body is left that nobody reads")
     body.readers -= 1
     guard body.readers == 0 else { return }
     let key = Key(recordedAt: body.recordedAt, length: body.bytes.readableBytes)

@@ -15,6 +15,8 @@ final class BackendResponse {
   private let relay: ResponseRelay?
   /// The whole body of a relayed response, if it is small enough to keep.
   private let copy: ByteBuffer?
+  /// Whether there was no memory for that.
+  private let lacksMemory: Bool
 
   init(head: UpstreamHead, body: ByteBuffer, trailers: ByteBuffer) {
     self.head = head.head
@@ -23,10 +25,12 @@ final class BackendResponse {
     self.trailers = trailers
     relay = nil
     copy = body
+    lacksMemory = false
   }
 
   init(
-    head: UpstreamHead, relay: ResponseRelay, lastPiece: ByteBuffer, copy: ByteBuffer?, trailers: ByteBuffer
+    head: UpstreamHead, relay: ResponseRelay, lastPiece: ByteBuffer, copy: ByteBuffer?, lacksMemory: Bool,
+    trailers: ByteBuffer
   ) {
     self.head = head.head
     isDelimitedByClose = head.isDelimitedByClose
@@ -34,10 +38,20 @@ final class BackendResponse {
     self.trailers = trailers
     self.relay = relay
     self.copy = copy
+    self.lacksMemory = lacksMemory
   }
+
+  /// The whole body; `nil` if the response was relayed.
+  var wholeBody: ByteBuffer? { relay == nil ? body : nil }
 
   /// Whether the client has a part of it.
   var isRelayed: Bool { relay != nil }
+
+  /// The reason for which its outcome is recorded without its body; `nil` if the body is recorded.
+  var unkeptReason: UnkeptReason? {
+    if isDelimitedByClose { return .noLength }
+    return copy == nil ? (lacksMemory ? .noMemory : .tooLarge) : nil
+  }
 
   /// The response that Semel gives in place of one that means *deleted already*. Pages may read it where they may read
   /// that one.

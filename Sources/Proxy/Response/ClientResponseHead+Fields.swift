@@ -34,7 +34,7 @@ extension ClientResponseHead {
         into: &out,
         omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
       // RFC 9110, section 6.6.1
-      if head.status >= 200, head.first(.date) == nil { Self.writeDate(now(), into: &out) }
+      if head.status >= 200, head.first(.date) == nil { out.writeFieldLine("Date: ", date: now()) }
       if let label { label.write(into: &out) }
       if let crossOrigin { crossOrigin.writeAdditions(to: head, into: &out) }
     case .recorded(let record, let response):
@@ -43,13 +43,10 @@ extension ClientResponseHead {
       } else {
         out.writeImmutableBuffer(response.fields)
       }
-      Self.writeDate(now(), into: &out)
+      out.writeFieldLine("Date: ", date: now())
       ResponseLabel.replayed.write(into: &out)
-      out.writeLiteral("Idempotency-Recorded-At: ")
-      HTTPDate.write(Int(record.recordedAt.milliseconds / 1000), into: &out)
-      out.writeLiteral("\r\nIdempotency-Expires: ")
-      HTTPDate.write(Int(record.expiresAt.milliseconds / 1000), into: &out)
-      out.writeLiteral("\r\n")
+      out.writeFieldLine("Idempotency-Recorded-At: ", date: Int(record.recordedAt.milliseconds / 1000))
+      out.writeFieldLine("Idempotency-Expires: ", date: Int(record.expiresAt.milliseconds / 1000))
     case .problem(let problem, let format, let length):
       write(problem.fields(as: format), length: length, now: now, into: &out)
     case .own(let response, let length):
@@ -69,14 +66,8 @@ extension ClientResponseHead {
       out.writeLiteral("\r\n")
     }
     if let crossOrigin { crossOrigin.writeOwn(allowing: allowance, into: &out) }
-    Self.writeDate(now(), into: &out)
+    out.writeFieldLine("Date: ", date: now())
     // The length of a 304 would be that of the document, which is not sent, and a 204 must have none.
     if content == .none, status != 304, status != 204 { out.writeContentLength(length) }
-  }
-
-  private static func writeDate(_ now: Int, into out: inout ByteBuffer) {
-    out.writeLiteral("Date: ")
-    HTTPDate.write(now, into: &out)
-    out.writeLiteral("\r\n")
   }
 }

@@ -69,7 +69,7 @@ extension RetryCause {
 extension RequestOutcome {
   init(_ label: ResponseLabel?) {
     switch label {
-    case .executed: self = .executed
+    case .executed, .executedUnkept: self = .executed
     case .replayed: self = .replayed
     case .ignored: self = .ignored
     case .unknown: self = .unknown

@@ -21,6 +21,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   private var relay: ResponseRelay?
   /// The bytes relayed so far, if the response may still be kept.
   private var copy: ByteBuffer?
+  /// Whether the response is not kept for lack of memory.
+  private var lacksMemory = false
 
   init(of exchange: Exchange, call: KeyedCall, claim: Claim, delivery: Delivery) {
     self.exchange = exchange
@@ -75,7 +77,10 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     if let length, length > limit { step = limit }
     while step < limit {
       step = min(limit, max(step * 2, length ?? 0))
-      guard await delivery.mayCapture(step, within: left(of: time)) else { break }
+      guard await delivery.mayCapture(step, within: left(of: time)) else {
+        lacksMemory = true
+        break
+      }
       let collected = try await exchange.collect(upTo: step, within: left(of: time))
       if case .whole(let body) = collected {
         delivery.settleCapture(body.readableBytes)
@@ -105,7 +110,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     while let piece = try await exchange.read(within: left(of: limit)) {
       body.writeImmutableBuffer(piece)
     }
-    return BackendResponse(head: head, body: body, trailers: exchange.trailers)
+    return BackendResponse(head: exchange.readyHead ?? head, body: body, trailers: exchange.trailers)
   }
 
   /// Whether the client is to get 204 in place of the response.
@@ -126,7 +131,14 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   private func makeRelay(_ head: UpstreamHead) -> ResponseRelay {
     let outcome = call.lifecycle.outcomeClass(
       of: head.head.status, steering: Steering(of: head.head), to: claim)
-    return ResponseRelay(head: head.head, label: ResponseLabel(outcome), delivery: delivery)
+    return ResponseRelay(
+      head: head.head, label: ResponseLabel(outcome, isKept: mayKeep(head)), delivery: delivery)
+  }
+
+  /// Whether a response that is relayed may be recorded with its body: one that is streamed, as far as its head tells.
+  private func mayKeep(_ head: UpstreamHead) -> Bool {
+    let length = head.head.string(.contentLength).flatMap { Int($0) } ?? 0
+    return route.policy.stream && !head.isDelimitedByClose && length <= route.policy.maxResponseBody
   }
 
   /// Begins to relay a response that is too large to keep or is streamed, unless the client was refused at a time-out.
@@ -159,18 +171,23 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       held = relay.mayEnd(after: passed) ? piece : nil
       if held == nil { await relay.write(piece) }
     }
+    // Only the end shows whether one by the connection's end was whole.
     return BackendResponse(
-      head: head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy, trailers: exchange.trailers)
+      head: exchange.readyHead ?? head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy,
+      lacksMemory: lacksMemory,
+      trailers: exchange.trailers)
   }
 
   /// Adds a piece to the copy, or drops the copy if it becomes too large. The exchange continues in either case.
   private func keep(_ piece: ByteBuffer) {
     guard let size = copy?.readableBytes else { return }
     let whole = size + piece.readableBytes
-    if whole <= route.policy.maxResponseBody, delivery.mayCapture(whole) {
+    let isSmall = whole <= route.policy.maxResponseBody
+    if isSmall, delivery.mayCapture(whole) {
       copy?.writeImmutableBuffer(piece)
     } else {
       copy = nil
+      lacksMemory = isSmall
       delivery.settleCapture(0)
     }
   }

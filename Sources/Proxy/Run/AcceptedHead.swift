@@ -51,9 +51,10 @@ public final class AcceptedHead: Sendable {
   /// itself.
   private static let batchSearches = 3
 
-  /// The number of bytes to read: the query, and the body once for each pass.
+  /// The number of bytes to read: the query, and the body once for each pass, a compressed one with its content.
   func readBytes(of body: ByteBuffer) -> Int {
     body.readableBytes * (route.bodySearches + (route.policy.batch == nil ? 0 : Self.batchSearches))
+      + route.policy.recipe.contentBytes(of: body, head) * (digests == nil ? 1 : 2)
       + (target.query?.readableBytes ?? 0)
   }
 
@@ -66,13 +67,12 @@ public final class AcceptedHead: Sendable {
   /// The keyed request with its fingerprint; `nil` if it has no key.
   public func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
     let caller = try caller(in: body)
-    var made: Fingerprint?
-    guard let key = try key(in: body, &made) else {
+    guard let key = try key(in: body) else {
       try refuseUnreadable(body)
       return nil
     }
     let id = recordID(of: key, caller)
-    var fingerprint = made ?? fingerprint(of: body, method: fingerprintMethod)
+    var fingerprint = fingerprint(of: body, method: fingerprintMethod, by: route.policy.recipe)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
     return KeyedCall(self, body: body, fingerprint: fingerprint, id: id, caller: caller, key: key)
   }
@@ -97,23 +97,18 @@ public final class AcceptedHead: Sendable {
     case (.known(let caller), _): return caller
     case (.inBody(let peer), let policy?):
       return try policy.caller(head: head, peer: peer, query: target.query, body: body)
-    case (.inBody, nil): preconditionFailure("AcceptedHead: a protected route without caller")
+    case (.inBody, nil): invariantBroken("a protected route without caller")
     }
   }
 
   /// The key that was found in the head, or the one that the body yields.
   ///
-  /// A payload that is the key is read with the record's own method: a delivery with another overriding method, or
-  /// without one, meets that record, and is refused as another payload.
-  ///
-  /// - Parameter made: The request's fingerprint, if the key is made from it.
-  private func key(in body: ByteBuffer, _ made: inout Fingerprint?) throws(Problem) -> IdempotencyKey? {
+  /// A payload that is the key is read with the record's own method, and by the recipe of keys: a delivery with another
+  /// overriding method, or without one, meets that record, and is refused as another payload.
+  private func key(in body: ByteBuffer) throws(Problem) -> IdempotencyKey? {
     if case .found(let key) = finding { return key }
     return try route.policy.key.key(head: head, query: target.query, body: body) {
-      guard method == fingerprintMethod else { return fingerprint(of: body, method: method) }
-      let fingerprint = fingerprint(of: body, method: method)
-      made = fingerprint
-      return fingerprint
+      fingerprint(of: body, method: method, by: route.policy.recipe.ofKeys)
     }
   }
 
@@ -126,10 +121,9 @@ public final class AcceptedHead: Sendable {
       ? .keyInvalid(.unreadableBody, policy: policy) : .keyMissing(policy, isBodyUnreadable: true)
   }
 
-  /// The fingerprint by the route's recipe.
-  private func fingerprint(of body: ByteBuffer, method: ByteBuffer) -> Fingerprint {
+  private func fingerprint(of body: ByteBuffer, method: ByteBuffer, by recipe: Recipe) -> Fingerprint {
     .make(
-      recipe: route.policy.recipe, head: head, method: method, path: target.path, query: target.query,
+      recipe: recipe, head: head, method: method, path: target.path, query: target.query,
       body: body)
   }
 }
@@ -166,7 +160,7 @@ extension AcceptedHead.CallerFinding {
     by policy: RoutePolicy, head: MessageHead, peer: CallerPeer, query: ByteBuffer?
   ) throws(Problem) {
     guard let policy = policy.caller else {
-      preconditionFailure("CallerFinding: a protected route without caller")
+      invariantBroken("a protected route without caller")
     }
     let caller = try policy.callerBeforeBody(head: head, peer: peer, query: query)
     self = caller.map { .known($0) } ?? .inBody(of: peer)

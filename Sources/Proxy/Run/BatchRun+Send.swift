@@ -33,7 +33,7 @@ extension BatchRun {
       await record(sending, head, body)
     } catch {
       runner.noteBackendTime(since: forwardedAt)
-      sending.awaited = await lose(indices, after: error)
+      sending.awaited = await lose(indices, by: Loss(of: sending, after: error))
       if !sending.awaited.isEmpty { return sending }
     }
     sending.exchange.close()
@@ -42,7 +42,7 @@ extension BatchRun {
 
   private func lease(of index: Int) -> LeaseKeeper<Store> {
     guard let lease = leases[index] else {
-      preconditionFailure("BatchRun: an item is sent or recorded without a claim")
+      invariantBroken("an item is sent or recorded without a claim")
     }
     return lease
   }
@@ -71,25 +71,42 @@ extension BatchRun {
 
   /// Record: the store has each item's outcome before the client has the response.
   private func record(_ sending: Sending, _ head: UpstreamHead, _ body: ByteBuffer?) async {
-    let (indices, isBesideUnknown) = (sending.indices, sending.isBesideUnknown)
+    let indices = sending.indices
     let recordedAt = runner.noteRecording()
     let results = await results(of: indices, head, body)
     if let results {
+      invariant(results.results.count == indices.count, "a batch has other results than items")
       noteSplit(results, status: head.head.status)
     } else if let body, indices.count == batch.calls.count {
       unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
     }
-    let shared = body.flatMap { sharedOutcome(head, $0, of: indices.count) }
-    await withTaskGroup(of: (Int, ItemEnd).self) { group in
-      for (place, index) in indices.enumerated() {
-        group.addTask { [self] in
-          (index, await record(index, head, results?.results[place], or: shared, isBesideUnknown))
-        }
-      }
-      for await (index, itemEnd) in group { await end(index, by: itemEnd) }
+    let reply = reply(head, body, to: sending)
+    await endEach(indices) { [self] in
+      await record(indices[$0], results?.results[$0], of: reply)
+    } then: {
+      await end($0, by: $1)
     }
     keepResults(body?.readableBytes ?? 0)
     runner.noteRecordTime(since: recordedAt)
+  }
+
+  /// The backend's response, as it is about each item.
+  private struct Reply {
+    let head: MessageHead
+    let steering: Steering
+    let isDelimitedByClose: Bool
+    /// The outcome of all items together, without results; `nil` if there is none.
+    let shared: Outcome?
+    /// Whether one of the items follows an unknown outcome, which the response may be about.
+    let isBesideUnknown: Bool
+  }
+
+  private func reply(_ head: UpstreamHead, _ body: ByteBuffer?, to sending: Sending) -> Reply {
+    Reply(
+      head: head.head, steering: Steering(of: head.head, body: body),
+      isDelimitedByClose: head.isDelimitedByClose,
+      shared: body.flatMap { sharedOutcome(head, $0, of: sending.indices.count) },
+      isBesideUnknown: sending.isBesideUnknown)
   }
 
   /// The end of one item that was sent.
@@ -101,6 +118,26 @@ extension BatchRun {
     case claimAgain
     /// As `element`, and a late response may still come.
     case awaited(BatchElement)
+  }
+
+  /// Ends the records of `count` items, some at once, and calls `ended` with each one's place and end. All of them wait
+  /// together for a store that is away.
+  private func endEach(
+    _ indices: [Int], by work: @escaping @Sendable (_ place: Int) async -> ItemEnd,
+    then ended: (_ index: Int, ItemEnd) async -> Void
+  ) async {
+    await withTaskGroup(of: (Int, ItemEnd).self) { group in
+      var (begun, limit) = (0, Self.maxUnderWay)
+      while true {
+        let next = min(limit, indices.count)
+        for place in begun..<next { group.addTask { (place, await work(place)) } }
+        begun = next
+        guard let (place, itemEnd) = await group.next() else { return }
+        let index = indices[place]
+        limit = lease(of: index).isEndUnstored ? indices.count : limit + 1
+        await ended(index, itemEnd)
+      }
+    }
   }
 
   private func end(_ index: Int, by itemEnd: ItemEnd) async {
@@ -137,30 +174,28 @@ extension BatchRun {
 
   /// Records one item's outcome.
   ///
-  /// - Parameters:
-  ///   - result: Its result; `nil` if the response has none.
-  ///   - shared: The outcome of all items together, without results.
-  ///   - isBesideUnknown: Whether one of the items follows an unknown outcome, which the response may be about.
-  private func record(
-    _ index: Int, _ head: UpstreamHead, _ result: ByteBuffer?, or shared: Outcome?, _ isBesideUnknown: Bool
-  ) async -> ItemEnd {
-    let (owned, status) = (ownedRecord(index), head.head.status)
-    guard let outcome = result.map({ self.outcome(head.head, $0) }) ?? shared else {
+  /// - Parameter result: Its result; `nil` if the response has none.
+  private func record(_ index: Int, _ result: ByteBuffer?, of reply: Reply) async -> ItemEnd {
+    let (owned, status) = (ownedRecord(index), reply.head.status)
+    guard let outcome = result.map({ self.outcome(reply.head, $0) }) ?? reply.shared else {
       return await loseUnsplit(owned)
     }
-    if result != nil { note(OriginAllowance(head.head)) }
+    if result != nil { note(OriginAllowance(reply.head)) }
     let action: ClaimLifecycle.StoredAction
     let outcomeClass: OutcomeClass
     let exchange = CompletedExchange(
-      status: status, steering: Steering(of: head.head), isRenewed: owned.lease.hasRequestedRenewal,
-      isBesideUnknown: isBesideUnknown)
+      status: status, steering: reply.steering, isBesideUnknown: reply.isBesideUnknown)
+    invariant(owned.lease.permit.isSent, "a response to an item that was never sent")
     switch owned.call.lifecycle.responded(exchange) {
     case .complete(let retention, let remember):
       outcomeClass = .final
+      if case .statusOnly = outcome {
+        worker.noteUnkept(reply.isDelimitedByClose ? .noLength : .tooLarge, of: owned.lease)
+      }
       action = await owned.complete(
         Completion(outcome: outcome, retention: retention, remember: remember))
-      owned.countLastAttempt(head.head, after: action)
-    case .completeAsDeleted: preconditionFailure("BatchRun: a profile's response on a route with batch")
+      owned.countLastAttempt(status, reply.steering, after: action)
+    case .completeAsDeleted: invariantBroken("a profile's response on a route with batch")
     case .release(let release):
       outcomeClass = .retry
       action = await owned.release(release)
@@ -169,7 +204,7 @@ extension BatchRun {
       action = await owned.markUnknown(byStatus: status)
     }
     let unsplit = BatchElement.unsplit(
-      status: status, outcomeClass, retryAfter: batch.route.policy.retryAfterLoss(age: 0))
+      status: status, outcomeClass, retryAfter: batch.route.policy.retryAfterLoss(age: 0, isOver: true))
     return itemEnd(after: action, result.map(BatchElement.executed) ?? unsplit)
   }
 
@@ -196,7 +231,7 @@ extension BatchRun {
   private func loseUnsplit(_ owned: OwnedRecord<Store, Backend>) async -> ItemEnd {
     let failure = UpstreamFailure.responseLost("the response has no certain result for each item")
     guard case .markUnknown(let problem) = owned.call.lifecycle.failed(failure) else {
-      preconditionFailure("BatchRun: a lost response leaves its record unknown")
+      invariantBroken("a lost response leaves its record unknown")
     }
     return itemEnd(after: await owned.markUnknown(after: failure, cause: .results), .refused(problem))
   }
@@ -205,31 +240,52 @@ extension BatchRun {
 // The ends without a response in time.
 extension BatchRun {
   /// Ends the items after an exchange without a complete response. Returns those whose response may still come.
-  private func lose(_ indices: [Int], after failure: UpstreamFailure) async -> Set<Int> {
+  private func lose(_ indices: [Int], by loss: Loss) async -> Set<Int> {
+    if case .malformed = loss.failure { delivery.logEntry.loss = .malformed }
     var awaited: Set<Int> = []
-    await withTaskGroup(of: (Int, ItemEnd).self) { group in
-      for index in indices { group.addTask { [self] in (index, await lose(index, after: failure)) } }
-      for await (index, itemEnd) in group {
-        if case .awaited = itemEnd { awaited.insert(index) }
-        await end(index, by: itemEnd)
-      }
+    await endEach(indices) { [self] in
+      await lose(indices[$0], by: loss)
+    } then: { index, itemEnd in
+      if case .awaited = itemEnd { awaited.insert(index) }
+      await end(index, by: itemEnd)
     }
     return awaited
   }
 
-  private func lose(_ index: Int, after failure: UpstreamFailure) async -> ItemEnd {
+  /// The end of an exchange without a complete response.
+  private struct Loss: Sendable {
+    let failure: UpstreamFailure
+    /// The head of a response whose body is malformed.
+    let head: MessageHead?
+    let isBesideUnknown: Bool
+
+    /// A success without certain results is lost, whatever it lacks: some of the items may have failed.
+    init(of sending: Sending, after failure: UpstreamFailure) {
+      if case .malformed(200..<300, let rule) = failure {
+        self.failure = .responseLost(rule)
+      } else {
+        self.failure = failure
+      }
+      head = sending.exchange.readyHead?.head
+      isBesideUnknown = sending.isBesideUnknown
+    }
+  }
+
+  private func lose(_ index: Int, by loss: Loss) async -> ItemEnd {
     let (call, owned) = (batch.calls[index], ownedRecord(index))
-    switch call.lifecycle.failed(failure) {
-    case .release(let problem):
-      return itemEnd(after: await owned.release(.remembered), .refused(problem))
+    switch call.lifecycle.failed(loss.failure, after: loss.head, isBesideUnknown: loss.isBesideUnknown) {
+    case .release(let release, let problem):
+      return itemEnd(after: await owned.release(release), .refused(problem))
+    case .complete(let completion, let problem):
+      return itemEnd(after: await owned.complete(completion), .refused(problem))
     case .markUnknown(let problem):
-      return itemEnd(after: await owned.markUnknown(after: failure), .refused(problem))
+      return itemEnd(after: await owned.markUnknown(after: loss.failure), .refused(problem))
     case .listen(_, let problem):
       if let action = await owned.markUnknownAfterTimeout() {
         return itemEnd(after: action, .refused(problem))
       }
       return .awaited(.refused(problem))
-    case .giveUp: preconditionFailure("BatchRun: an item is given up before its time-out")
+    case .giveUp: invariantBroken("an item is given up before its time-out")
     }
   }
 
@@ -242,27 +298,29 @@ extension BatchRun {
       let body = try await sending.capture.collect(within: batch.route.policy.upstream.settle)
       let head = try await sending.exchange.head(within: nil)
       let results = await results(of: sending.indices, head, body)
-      let shared = body.flatMap { sharedOutcome(head, $0, of: sending.indices.count) }
-      guard results != nil || shared != nil else {
+      let reply = reply(head, body, to: sending)
+      guard results != nil || reply.shared != nil else {
         throw .responseLost("a late response has no certain result for each item")
       }
-      await recordLate(sending, head, results, or: shared)
+      await record(late: reply, to: sending, results)
     } catch {
-      for index in sending.awaited { giveUpListening(to: index, after: error) }
+      let loss = Loss(of: sending, after: error)
+      for index in sending.awaited {
+        if case .malformed = loss.failure {
+          _ = await lose(index, by: loss)
+        } else {
+          giveUpListening(to: index, after: loss.failure)
+        }
+      }
     }
   }
 
-  private func recordLate(
-    _ sending: Sending, _ head: UpstreamHead, _ results: BatchResults?, or shared: Outcome?
-  ) async {
-    let isBesideUnknown = sending.isBesideUnknown
-    await withTaskGroup(of: Void.self) { group in
-      for (place, index) in sending.indices.enumerated() where sending.awaited.contains(index) {
-        group.addTask { [self] in
-          _ = await record(index, head, results?.results[place], or: shared, isBesideUnknown)
-          worker.metrics.add(.lateResponses, route: batch.route.number)
-        }
-      }
+  private func record(late reply: Reply, to sending: Sending, _ results: BatchResults?) async {
+    let awaited = zip(sending.indices, sending.indices.indices).filter { sending.awaited.contains($0.0) }
+    await endEach(awaited.map(\.0)) { [self] in
+      await record(awaited[$0].0, results?.results[awaited[$0].1], of: reply)
+    } then: { _, _ in
+      worker.metrics.add(.lateResponses, route: batch.route.number)
     }
   }
 

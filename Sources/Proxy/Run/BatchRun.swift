@@ -29,9 +29,9 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   private var keepsCapture = false
   /// The permissions for pages to read the results so far; `nil` stands for results that no page may read.
   private var allowances: Set<OriginAllowance?> = []
-  /// The maximum number of claims that are under way at once, which bounds the recorded responses that come before they
-  /// are counted.
-  private static var maxClaimsUnderWay: Int { 32 }
+  /// The maximum number of items whose commands are under way at once. It bounds the recorded responses that come before
+  /// they are counted, and the commands behind which those of others wait.
+  static var maxUnderWay: Int { 32 }
   /// The items' fingerprints by another configuration's recipe.
   private var otherPrints: (recipe: Recipe, prints: [Fingerprint])?
   /// The wait for one item's record, and the end of the time for all waits.
@@ -52,6 +52,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
 
   func run() async throws(Problem) {
     try runner.enterQuota(of: batch.calls[0])
+    try runner.enterQuota(ofItems: batch.calls.count)
     defer {
       endWait()
       for (call, request) in zip(batch.calls, requests) {
@@ -62,9 +63,9 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     while true {
       switch lifecycle.next {
       case .claim(let indices):
-        await claim(Array(indices.prefix(Self.maxClaimsUnderWay)))
+        await claim(Array(indices.prefix(Self.maxUnderWay)))
         // Claims that the cache replies to suspend nobody, and the loop has others.
-        if indices.count > Self.maxClaimsUnderWay { await Task.yield() }
+        if indices.count > Self.maxUnderWay { await worker.context.yield() }
       case .send(let indices):
         endWait()
         guard let sending = await send(indices) else { continue }
@@ -126,9 +127,16 @@ extension BatchRun {
     let actions = zip(indices, replies).map { index, reply in (index, action(after: reply, about: index)) }
     // A granted claim has its keeper at once, and not behind what other replies lead to.
     for case (let index, .forward(let claim)) in actions { own(index, claim) }
+    await withTaskGroup(of: Void.self) { group in
+      for case (let index, .refuse(let problem)) in actions {
+        group.addTask { [self] in await refuse(index, problem) }
+      }
+    }
     for (index, action) in actions {
-      if case .forward = action { continue }
-      await carryOut(action, about: index)
+      switch action {
+      case .forward, .refuse: break
+      default: await carryOut(action, about: index)
+      }
     }
     // While the store is away, each further part of the batch would last until the time-out of one more call.
     if replies.allSatisfy(\.isStoreAway) { giveUpClaims() }
@@ -161,8 +169,13 @@ extension BatchRun {
     worker.passOn(reply, to: call)
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
-    case .failure(let error): return call.lifecycle.claimFailed(error)
+    case .failure(let error): return call.lifecycle.claimFailed(error, isDown: false)
     }
+  }
+
+  /// Refuses an item, maybe because of a lost outcome, whose cause is read.
+  private func refuse(_ index: Int, _ problem: Problem) async {
+    end(index, .refused(await runner.noteReturn(toLossBehind: problem, of: batch.calls[index])))
   }
 
   private func carryOut(_ action: ClaimLifecycle.ClaimedAction, about index: Int) async {
@@ -173,7 +186,7 @@ extension BatchRun {
     case .claimAgain: lifecycle.held(index, leaseLeft: 0)
     case .compare(let recipe):
       requests[index] = requests[index].changed(fingerprint: await fingerprint(of: index, by: recipe))
-    case .refuse(let problem): end(index, .refused(problem))
+    case .refuse(let problem): await refuse(index, problem)
     case .giveBack(let problem):
       worker.giveBack(requests[index])
       end(index, .refused(problem))
@@ -184,10 +197,10 @@ extension BatchRun {
       await carryOut(
         await runner.adopt(completion, with: claim, of: batch.calls[index]), about: index)
     case .giveBackGrant(let claim, let problem):
-      worker.giveBack(granted: claim)
+      worker.giveBack(granted: claim, on: batch.route)
       end(index, .refused(problem))
     case .probe, .forwardUnprotected:
-      preconditionFailure("BatchRun: a step that no route with batch takes")
+      invariantBroken("a step that no route with batch takes")
     }
   }
 
@@ -221,15 +234,18 @@ extension BatchRun {
 
   private func own(_ index: Int, _ claim: Claim) {
     let call = batch.calls[index]
+    invariant(claim.id == call.id && leases[index] == nil, "an item of a batch gets another claim")
     do throws(Problem) {
-      try runner.refuseAtEnd(orGiveBack: claim)
+      try runner.refuseAtEnd(batch.calls[index], orGiveBack: claim)
       try runner.takeNewKey(for: call, orGiveBack: claim)
       try runner.reserveCapture(call, orGiveBack: claim)
     } catch {
       return end(index, .refused(error))
     }
     runner.countSighting(claim, of: call)
-    leases[index] = worker.keepLease(of: claim, for: delivery, by: batch.route)
+    leases[index] = worker.keepLease(
+      of: claim, for: delivery, by: batch.route,
+      firstRenewal: LeaseKeeper<Store>.firstRenewal(of: claim.lease, at: index, among: batch.calls.count))
     lifecycle.granted(index)
   }
 
@@ -350,9 +366,7 @@ extension BatchRun {
     guard let place else {
       return .refused(.payloadMismatch(status: batch.route.policy.mismatchStatus))
     }
-    guard let element = elements[place] else {
-      preconditionFailure("BatchRun: a response before each item has ended")
-    }
+    guard let element = elements[place] else { invariantBroken("a response before each item has ended") }
     return element
   }
 
@@ -379,7 +393,7 @@ extension ClaimReply {
   fileprivate var isStoreAway: Bool {
     switch self {
     case .failure(.unavailable), .failure(.fateUnknown): true
-    case .success, .failure(.refused), .failure(.unreadable): false
+    case .success, .failure(.busy), .failure(.refused), .failure(.unreadable): false
     }
   }
 }

@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 /// Reads the bodies of one event loop: small ones on the loop, as far as its time allows, and large ones on other
 /// threads, of each connection one at a time for each size of bodies.
@@ -26,7 +27,8 @@ final class BodyReader: @unchecked Sendable {
   /// many clients share.
   private struct Turn: Hashable {
     let connection: ObjectIdentifier
-    let size: BodyLane.Class
+    /// `nil` for tokens.
+    let size: BodyLane.Class?
   }
 
   init(threads: BodyThreads, loop: any EventLoop) {
@@ -61,6 +63,20 @@ final class BodyReader: @unchecked Sendable {
     }
   }
 
+  /// Runs the work that verifies a token, once it is its turn on its connection.
+  ///
+  /// - Parameter cost: The time that the work may take, in microseconds.
+  func verify<Verdict: Sendable>(
+    _ cost: Int, of connection: ObjectIdentifier, _ work: @escaping @Sendable () -> Verdict
+  ) async -> Verdict {
+    let turn = Turn(connection: connection, size: nil)
+    await enter(turn)
+    defer { leave(turn) }
+    return await withUnsafeContinuation { continuation in
+      threads.submit(verification: cost) { continuation.resume(returning: work()) }
+    }
+  }
+
   private func enter(_ turn: Turn) async {
     loop.assertInEventLoop()
     guard waiting[turn] != nil else {
@@ -72,6 +88,7 @@ final class BodyReader: @unchecked Sendable {
 
   private func leave(_ turn: Turn) {
     loop.assertInEventLoop()
+    invariant(waiting[turn] != nil, "a turn ends that nobody has")
     guard waiting[turn]?.isEmpty == false else {
       waiting[turn] = nil
       return

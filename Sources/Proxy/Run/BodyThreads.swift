@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import NIOPosix
+import Platform
 import Synchronization
 
 /// The threads on which large bodies are read, shared by all event loops.
@@ -13,9 +14,20 @@ final class BodyThreads: Sendable {
   private static let count = max(1, min(4, System.coreCount / 2))
 
   private let lanes: [BodyLane]
+  /// The lane of tokens: who may send a body must not wait for the bodies of others.
+  private let tokens: BodyLane
 
-  init() {
-    lanes = BodyLane.Class.allCases.map { BodyLane(threads: Self.count, niceness: $0.niceness) }
+  /// - Parameter makePool: Makes the pool of a number of threads.
+  init(makePool: (Int) -> any WorkPool = { ThreadPool(threads: $0) }) {
+    lanes = BodyLane.Class.allCases.map { BodyLane(on: makePool(Self.count), niceness: $0.niceness) }
+    tokens = BodyLane(on: makePool(Self.count), niceness: 0)
+  }
+
+  /// Submits the verification of a token.
+  ///
+  /// - Parameter cost: The time that it may take, in microseconds: cheap ones go first.
+  func submit(verification cost: Int, _ work: @escaping @Sendable () -> Void) {
+    tokens.submit(cost, work)
   }
 
   /// - Parameter bytes: The size of the body that is read.
@@ -24,7 +36,7 @@ final class BodyThreads: Sendable {
   }
 }
 
-/// The threads for bodies of about one size.
+/// The threads for bodies of about one size, or for tokens, whose size is the time that they cost.
 ///
 /// Smaller bodies go first, so that they do not wait for many large ones. The bytes that may overtake a body are
 /// limited, so that each body gets its turn.
@@ -48,22 +60,19 @@ final class BodyLane: Sendable {
     var niceness: Int32 { Int32(3 * rawValue) }
   }
 
-  private let pool: NIOThreadPool
+  private let pool: any WorkPool
   private let niceness: Int32
   private let queue = Mutex(BodyQueue())
 
-  init(threads: Int, niceness: Int32) {
-    pool = NIOThreadPool(numberOfThreads: threads)
+  init(on pool: any WorkPool, niceness: Int32) {
+    self.pool = pool
     self.niceness = niceness
-    pool.start()
   }
-
-  deinit { pool.shutdownGracefully { _ in } }
 
   func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     queue.withLock { $0.insert(bytes, work) }
     // The thread takes the body that is first in the queue by then, which may be another one.
-    pool.submit { [self] _ in
+    pool.submit { [self] in
       lowerPriority()
       let next = queue.withLock { $0.popNext() }
       next()

@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// The requests in flight and the new keys of each caller of this process.
 ///
@@ -36,12 +37,25 @@ final class CallerQuotas: Sendable {
     }
   }
 
-  /// Ends a request that was counted.
-  func leave(_ caller: Int) {
+  /// Counts the further items of a batch, which itself was counted; false if its caller has too many. A batch is never
+  /// too large beside none.
+  func enter(items: Int, of caller: Int, max: Int) -> Bool {
     inFlight.withLock { inFlight in
-      guard let entry = inFlight.index(forKey: caller) else { return }
-      if inFlight.values[entry] > 1 {
-        inFlight.values[entry] -= 1
+      guard let count = inFlight[caller], count <= 1 || count + items <= max else { return false }
+      inFlight[caller] = count + items
+      return true
+    }
+  }
+
+  /// Ends a request that was counted, with the further items of a batch.
+  func leave(_ caller: Int, items: Int = 0) {
+    inFlight.withLock { inFlight in
+      guard let entry = inFlight.index(forKey: caller) else {
+        invariantBroken("a request ends that its caller's quota does not count")
+      }
+      invariant(inFlight.values[entry] > items, "more items end than their caller's quota counts")
+      if inFlight.values[entry] > 1 + items {
+        inFlight.values[entry] -= 1 + items
       } else {
         inFlight.remove(at: entry)
       }

@@ -15,16 +15,17 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   private let delivery: Delivery
   private var hasEnded = false
 
-  /// `nil` if the delivery may not wait: by the route's setting, by its own `Prefer: wait=0`, or because the maximum of
-  /// deliveries waits for the key.
+  /// `nil` if the delivery may not wait: by the route's setting, by its own `Prefer: wait=0`, because it is too late for
+  /// another attempt of its own, or because the maximum of deliveries waits for the key or for the client.
   convenience init?<Backend: Upstream>(
     for call: KeyedCall, of runner: RequestRunner<Store, Backend>
   ) async throws(Problem) {
-    let span = call.route.policy.maxWait(for: runner.head)
+    let span = call.lifecycle.maxWait(
+      call.route.policy.maxWait(for: runner.head), elapsed: call.retried?.elapsed)
     try await self.init(call.id, within: span, max: call.route.policy.maxWaiters, of: runner)
   }
 
-  /// `nil` if the maximum of deliveries and inquiries waits for the key.
+  /// `nil` if the maximum of deliveries and inquiries waits for the key or for the client.
   convenience init?<Backend: Upstream>(
     for inquiry: OutcomeInquiry, of runner: RequestRunner<Store, Backend>
   ) async throws(Problem) {
@@ -40,9 +41,14 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
     delivery = runner.delivery
     deadline = .now() + .milliseconds(span.count)
     guard span > 0, environment.waiting.enter(id, max: max) else { return nil }
+    guard delivery.takeWaitingPlace() else {
+      environment.waiting.leave(id)
+      return nil
+    }
     do {
       watch = try await runner.worker.store.watch(id)
     } catch {
+      delivery.leaveWaiting()
       environment.waiting.leave(id)
       throw .storeUnavailable()
     }
@@ -65,8 +71,10 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
     hasEnded = true
     delivery.didDisconnect = nil
     watch.cancel()
+    delivery.leaveWaiting()
     environment.waiting.leave(id)
     environment.counters.change(.waiting, by: -1)
+    invariant(environment.counters[.waiting] >= 0, "a wait ends twice")
   }
 }
 
@@ -87,6 +95,7 @@ final class WaitingRoom: Sendable {
   func leave(_ id: RecordID) {
     counts.withLock { counts in
       let count = counts[id, default: 0]
+      invariant(count > 0, "a delivery leaves a key's waiting room that it never entered")
       counts[id] = count > 1 ? count - 1 : nil
     }
   }

@@ -51,8 +51,10 @@ public final class KeyedCall: @unchecked Sendable {
       body: body)
   }
 
-  /// The bytes from which a fingerprint is made.
-  var readBytes: Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
+  /// The number of bytes from which a fingerprint by a recipe is made.
+  func readBytes(by recipe: Recipe, head: MessageHead) -> Int {
+    body.readableBytes + recipe.contentBytes(of: body, head) + (target.query?.readableBytes ?? 0)
+  }
 
   /// Notes the key, and returns whether another caller used it a short time ago. Call it once, for a first run.
   func isKeySeenUnderOtherCaller(in sightings: KeySightings) -> Bool {
@@ -70,10 +72,10 @@ public final class KeyedCall: @unchecked Sendable {
 
   /// - Parameters:
   ///   - isSealed: Whether the store seals responses with the clients' keys.
-  ///   - id: The record's id, if it is not the request's own.
   ///   - attribution: The origin that the record names; `nil` for a claim that is never sent.
+  ///   - reader: The delivery that gets a recorded response; `nil` if there is none.
   func claimRequest(
-    owner: OwnerToken, isSealed: Bool, id: RecordID? = nil, attribution: Attribution? = nil
+    owner: OwnerToken, isSealed: Bool, attribution: Attribution? = nil, reader: (any ResponseReader)? = nil
   ) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
@@ -82,10 +84,22 @@ public final class KeyedCall: @unchecked Sendable {
       case .retry: .afterSettle(route.policy.upstream.settle)
       }
     return ClaimRequest(
-      id: id ?? self.id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease,
+      id: id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease,
       takeOver: takeOver,
       unknownRetention: route.policy.unknownRetention, remember: route.policy.remember,
-      key: isSealed ? key : nil, attribution: attribution)
+      unusedRelease: route.policy.uncountedRelease, key: isSealed ? key : nil, attribution: attribution,
+      reader: reader)
+  }
+
+  /// The claim of the record that is kept about a request of a shadowed route, which no other route uses. An unknown
+  /// outcome protects nothing here: with its tombstone the record lives for `remember` and not for a month.
+  func shadowClaimRequest(owner: OwnerToken, isSealed: Bool, attribution: Attribution) -> ClaimRequest {
+    let own = claimRequest(owner: owner, isSealed: isSealed, attribution: attribution)
+    let half = Milliseconds(own.remember.count / 2)
+    return ClaimRequest(
+      id: id.shadowed, owner: owner, fingerprint: fingerprint, lease: own.lease, takeOver: own.takeOver,
+      unknownRetention: min(own.unknownRetention, half), remember: half, unusedRelease: own.unusedRelease,
+      key: own.key, attribution: attribution)
   }
 
   /// The body as it is sent. A request that came without a body is sent without one.

@@ -15,7 +15,7 @@ enum LastCommand {
     switch self {
     case .complete(let completion): .completed(completion.lifetime)
     case .release(.deleted): .deleted
-    case .release(.remembered): .released
+    case .release(.remembered), .release(.uncounted): .released
     }
   }
 
@@ -31,14 +31,19 @@ enum LastCommand {
 /// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
 /// never takes the claim because the backend is slow.
 ///
-/// It corresponds to the labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.endLease` ends it.
+/// It corresponds to the labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop.
+/// `Worker.endLease` ends it.
 final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   /// The delivery for which the claim was granted.
   let delivery: Delivery
   /// Whether the client's response depends on the record. On a shadowed route it does not.
   let isEnforced: Bool
+  /// The release that keeps the record of an attempt that does not count.
+  private let uncountedRelease: Release
   let permit: SendPermit
+  /// Its number among its worker's.
+  var number = 0
   private let store: Store
   /// The records that this process knows; `nil` if the route never runs a request without the store.
   private var known: KnownRecords?
@@ -53,11 +58,15 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   var unstored: UnstoredOutcomes.Holding?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
+  /// Whether the store gave no reply to the command that was to end the record.
+  var isEndUnstored = false
+  /// Whether the outcome is recorded without the body of its response, if at all.
+  var isUnkept = false
   /// Whether the loss of the attempt's outcome was logged.
   var isLossNoted = false
   private var renewal = Renewal.stopped
   /// Whether a renewal was ever requested.
-  private(set) var hasRequestedRenewal = false
+  private var hasRequestedRenewal = false
   /// The time at which the last acknowledged grant was requested.
   private var grantedAt: BootInstant
   private var hasLapsed = false
@@ -83,22 +92,32 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   init(
-    _ claim: Claim, for delivery: Delivery, isEnforced: Bool, store: Store, context: EventLoopContext,
-    metrics: LoopMetrics
+    _ claim: Claim, for delivery: Delivery, isEnforced: Bool, uncountedRelease: Release = .remembered,
+    firstRenewal: Milliseconds? = nil, store: Store, context: EventLoopContext, metrics: LoopMetrics
   ) {
     self.claim = claim
     self.delivery = delivery
     self.isEnforced = isEnforced
+    self.uncountedRelease = uncountedRelease
     self.store = store
     self.context = context
     self.metrics = metrics
     grantedAt = claim.requestedAt
     permit = SendPermit(requestedAt: claim.requestedAt, lease: claim.lease)
-    schedule(in: claim.lease / 3)
+    schedule(in: firstRenewal ?? claim.lease / 3)
   }
 
-  /// The bytes that a waiting command holds besides its outcome: the request's head, and some objects.
-  var heldBytes: Int { delivery.request.head.bytes.readableBytes + 1024 }
+  /// The time from the grant of a lease to its first renewal, where `count` leases are granted at once: between a sixth
+  /// and a third of the lease, evenly. Their later renewals stay as far apart, since each follows the one before by a
+  /// third.
+  static func firstRenewal(of lease: Milliseconds, at place: Int, among count: Int) -> Milliseconds {
+    invariant(place < count, "more leases are granted than were claimed at once")
+    return lease / 3 - Milliseconds(lease.count / 6 * Int64(place) / Int64(count))
+  }
+
+  /// The bytes that a waiting command holds besides its outcome: the request's head with all that it was read with, and
+  /// some objects.
+  var heldBytes: Int { delivery.request.head.heldBytes + 1024 }
 
   /// Whether another delivery may get the record before the owner's next command is stored: the lease is renewed no
   /// more, or its renewal is overdue. What is left of it is otherwise longer than a call of the store may take.
@@ -111,13 +130,20 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// now on. False if it has, or if the record has ended.
   func giveUpUnsent() -> Bool {
     guard lastCommand == nil, !permit.isSent else { return false }
-    stopRenewing()
     permit.revoke()
-    // A copy of a renewal would make a deleted record anew.
-    let isNew = claim.onlyRejectedSoFar && !hasRequestedRenewal
-    lastCommand = .release(isNew ? .deleted : .remembered)
+    lastCommand = .release(lastRelease(claim.onlyRejectedSoFar ? .deleted : uncountedRelease))
     return true
   }
+
+  /// The release that ends the lease, which is renewed no more: one that keeps the record where a renewal was ever
+  /// requested, since a delayed copy of that would make a deleted record anew (Tests/Model/claim.pml, LATE_DELETE).
+  func lastRelease(_ decided: Release) -> Release {
+    stopRenewing()
+    return hasRequestedRenewal ? keeping(decided) : decided
+  }
+
+  /// The release in place of another that keeps the record in any case.
+  func keeping(_ release: Release) -> Release { release == .deleted ? uncountedRelease : release }
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {
@@ -182,7 +208,10 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// Begins or schedules the renewal after the one that has ended.
   private func scheduleNext(in span: Milliseconds) {
-    if case .underWay(isDueAgain: true) = renewal { beginRenewal() } else { schedule(in: span) }
+    guard case .underWay(let isDueAgain) = renewal else {
+      invariantBroken("a renewal follows one that is not under way")
+    }
+    if isDueAgain { beginRenewal() } else { schedule(in: span) }
   }
 
   private func renew() async {

@@ -64,9 +64,11 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     }
   }
 
-  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    try await measured(.find) { () throws(StoreError) in try await base.find(id, opening: key) }
+  public func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    try await measured(.find) { () throws(StoreError) in try await base.find(id, reading: reading) }
   }
+
+  public func isDown(for id: RecordID) async -> Bool { await base.isDown(for: id) }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
@@ -122,7 +124,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
   }
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
-    let failure = StoreFailure(error)
+    // A store that is busy has not failed: whoever keeps it so must not switch take-overs off for others.
+    guard let failure = StoreFailure(error) else { return error }
     // A record that cannot be read says nothing of the others, nor does a subscription or an operator's question of
     // what owners could write.
     if command.isOfOwners, failure != .unreadable { takeOvers.storeFailed() }
@@ -143,8 +146,10 @@ extension StoreCommand {
 }
 
 extension StoreFailure {
-  fileprivate init(_ error: StoreError) {
+  /// `nil` for a store that is busy.
+  fileprivate init?(_ error: StoreError) {
     switch error {
+    case .busy: return nil
     case .unavailable, .refused: self = .unavailable
     case .fateUnknown: self = .fateUnknown
     case .unreadable: self = .unreadable

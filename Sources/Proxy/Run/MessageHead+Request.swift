@@ -22,13 +22,14 @@ extension MessageHead {
     return String(methodText.prefix(32))
   }
 
+  private static let formsOfHTTP: [StaticString] = ["h2", "h3", "http", "tls"]
+
   /// Whether every requested protocol is something other than HTTP in any form, or TLS (RFC 9110, section 7.8).
   var upgradesLeaveHTTP: Bool {
-    fields.allSatisfy { field in
-      guard field.name == .upgrade else { return true }
-      return string(field.valueRange).lowercased().split(separator: ",").allSatisfy { element in
-        let name = element.drop { $0 == " " || $0 == "\t" }
-        return !["h2", "h3", "http", "tls"].contains { name.hasPrefix($0) }
+    readList(of: FieldNameSet(.upgrade)) { name in
+      !Self.formsOfHTTP.contains { form in
+        let beginning = UnsafeRawBufferPointer(rebasing: name.prefix(form.utf8CodeUnitCount))
+        return ASCII.equalsIgnoringCase(beginning, form)
       }
     }
   }
@@ -37,8 +38,8 @@ extension MessageHead {
 extension RequestTarget {
   /// Path and query as they are forwarded.
   var text: String {
-    guard let query else { return String(buffer: path) }
-    return String(buffer: path) + "?" + String(buffer: query)
+    guard let query else { return String(buffer: forwarded) }
+    return String(buffer: forwarded) + "?" + String(buffer: query)
   }
 }
 

@@ -19,6 +19,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   func complete(_ completion: Completion) async -> ClaimLifecycle.StoredAction {
     let command = LastCommand.complete(completion)
+    invariant(lease.claim.id == call.id, "an outcome is recorded by the claim of another request")
     // A process that ends now repeats it: the outcome is not lost.
     lease.lastCommand = command
     if lease.mayBeOvertaken { lease.unstored = hold(OvertakenOutcome(completion, of: lease.claim)) }
@@ -28,6 +29,9 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       worker.endLease(lease)
       if let record = reply.record {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
+        if case .whole = completion.outcome, case .statusOnly = record.outcome {
+          worker.noteUnkept(.tooSlow, of: lease)
+        }
       }
       worker.countSuperseded(reply.outcome)
       worker.noteContradiction(reply.outcome, by: completion, of: lease)
@@ -36,6 +40,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       lease.unstored = nil
       return action
     } catch {
+      lease.isEndUnstored = true
       let action = call.lifecycle.storingFailed()
       let isKept = keepStoring(completion, after: error)
       if isKept, case .respondAndKeepStoring = action {
@@ -53,13 +58,12 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
   /// Counts an intent that a final response has ended because no further attempt is allowed.
   @inline(never)
-  func countLastAttempt(_ head: MessageHead, after action: ClaimLifecycle.StoredAction) {
+  func countLastAttempt(_ status: Int, _ steering: Steering, after action: ClaimLifecycle.StoredAction) {
     switch action {
     case .respond, .respondAndKeepStoring: break
     default: return
     }
-    guard call.lifecycle.endsAttempts(status: head.status, steering: Steering(of: head), to: lease.claim)
-    else { return }
+    guard call.lifecycle.endsAttempts(status: status, steering: steering, to: lease.claim) else { return }
     worker.metrics.add(.attemptsExhausted, route: call.route.number)
   }
 
@@ -76,6 +80,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     delivery.releaseCapture()
     var pending = completion
     if !worker.takeMemory(toKeep: pending.outcome.size, of: lease) {
+      if case .whole = pending.outcome { worker.noteUnkept(.noMemory, of: lease) }
       pending.outcome = pending.outcome.withoutResponse
       guard worker.takeMemory(toKeep: pending.outcome.size, of: lease) else {
         endWithoutMemory()
@@ -95,9 +100,9 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
   /// Releases the record, once no copy of its claim can take it again.
   @inline(never)
-  func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
+  func release(_ decided: Release) async -> ClaimLifecycle.StoredAction {
     let claim = lease.claim
-    lease.stopRenewing()
+    let release = lease.lastRelease(decided)
     // A process that ends now repeats the release. A mark behind it would make the deleted record anew.
     let command = LastCommand.release(release)
     lease.lastCommand = command
@@ -109,6 +114,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       worker.countSuperseded(outcome)
       return call.lifecycle.stored(outcome)
     } catch {
+      lease.isEndUnstored = true
       guard worker.takeMemory(toKeep: 0, of: lease) else {
         lease.note(.unknown)
         endWithoutMemory()
@@ -179,6 +185,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       worker.countSuperseded(outcome)
       return outcome
     } catch {
+      lease.isEndUnstored = true
       worker.environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
       return nil
     }

@@ -9,19 +9,18 @@ extension OwnedRun {
   /// Returns the release of a record that becomes free: after the pause before the next attempt, if Semel makes one
   /// itself.
   ///
-  /// - Parameter response: The attempt's response; `nil` if nothing was executed.
+  /// - Parameter end: The end of the attempt.
   @inline(never)
-  func releaseAfterPause(_ release: Release, after response: BackendResponse?) async -> Release {
+  func releaseAfterPause(_ release: Release, after end: RetriableEnd) async -> Release {
     guard let retries = call.route.policy.retries, let retried = call.retried, mayRetry else {
       return release
     }
-    let end = response.map(\.retriableEnd) ?? .notExecuted
     var random = SystemRandomNumberGenerator()
     switch call.lifecycle.retry(after: end, elapsed: retried.elapsed, using: &random) {
     case .pass: return release
     case .stop(let reason): count(reason)
     case .wait(let pause):
-      if retried.beginRetrying(percent: retries.budget) { return await self.pause(pause) }
+      if retried.beginRetrying(percent: retries.budget) { return await self.pause(pause, before: release) }
       count(.budget)
     }
     return release
@@ -37,24 +36,25 @@ extension OwnedRun {
   /// Waits before a retry and keeps the claim meanwhile. If the record were free, each waiting duplicate would run at
   /// once, outside the budget. The connection to the backend is given back first.
   @inline(never)
-  private func pause(_ span: Milliseconds) async -> Release {
+  private func pause(_ span: Milliseconds, before release: Release) async -> Release {
     exchange.close()
     // A shutdown that cannot wait for the pause's end releases the record and does not mark it unknown: this attempt is
     // over.
-    lease.lastCommand = .release(.remembered)
+    lease.lastCommand = .release(lease.keeping(release))
     let signal = Signal(timers: worker.context.timers)
     delivery.didDisconnect = { signal.set() }
     delivery.didHalfClose = { signal.set() }
-    worker.pauses[ObjectIdentifier(signal)] = signal
+    let number = worker.pauses.enter(signal)
     // A shutdown that has begun before does not set this signal.
     if !worker.environment.isDraining { _ = await signal.wait(milliseconds: span.count) }
-    worker.pauses[ObjectIdentifier(signal)] = nil
+    worker.pauses.leave(number)
     delivery.didDisconnect = nil
     delivery.didHalfClose = nil
     lease.lastCommand = nil
-    let isRetrying = mayRetry
-    if isRetrying { countRetry() }
-    return call.lifecycle.paused(isRetrying: isRetrying, isRenewed: lease.hasRequestedRenewal)
+    let release = lease.lastRelease(release)
+    guard mayRetry else { return release }
+    countRetry()
+    return call.lifecycle.beginRetry(inPlaceOf: release)
   }
 
   private func countRetry() {
@@ -70,7 +70,18 @@ extension OwnedRun {
 
 extension BackendResponse {
   /// The end of the attempt for the decision on a retry.
-  fileprivate var retriableEnd: RetriableEnd {
+  var retriableEnd: RetriableEnd {
     .response(status: head.status, retryAfter: RetryAfter(of: head, now: WallClock.seconds))
+  }
+}
+
+extension RetriableEnd {
+  /// The end of an attempt without a response that can be read, whose record is released.
+  init(_ failure: UpstreamFailure) {
+    if case .malformed(let status, _) = failure {
+      self = .response(status: status, retryAfter: .none)
+    } else {
+      self = .notExecuted
+    }
   }
 }

@@ -46,6 +46,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   /// Forward: the one request that the claim permits, under a lease that is kept from here on.
   @inline(never)
   private init(_ call: KeyedCall, _ claim: Claim, _ runner: RequestRunner<Store, Backend>) {
+    invariant(claim.id == call.id, "a request runs by the claim of another one")
     let (worker, delivery, route) = (runner.worker, runner.delivery, call.route)
     self.runner = runner
     self.call = call
@@ -78,18 +79,21 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
-    switch decision(on: response) {
+    let steering = Steering(
+      of: response.head, body: response.wholeBody, isGraphQL: call.route.policy.match.graphql != nil)
+    switch decision(on: response, steering) {
     case .complete(let retention, let remember):
-      label = .executed
+      if let reason = response.unkeptReason { worker.noteUnkept(reason, of: lease) }
       action = await owned.complete(completion(with: response, retention, remember))
-      owned.countLastAttempt(response.head, after: action)
+      label = ResponseLabel(.final, isKept: !lease.isUnkept)
+      owned.countLastAttempt(response.head.status, steering, after: action)
     case .completeAsDeleted(let retention, let remember):
       response = .deleted(inPlaceOf: response)
       label = .executed
       action = await owned.complete(completion(with: response, retention, remember))
     case .release(let release):
       label = .notStored
-      let decided = await releaseAfterPause(release, after: response)
+      let decided = await releaseAfterPause(release, after: response.retriableEnd)
       // The pause is no time of the store's.
       recordedAt = .now()
       action = await owned.release(decided)
@@ -102,11 +106,14 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   }
 
   @inline(never)
-  private func decision(on response: BackendResponse) -> ClaimLifecycle.RespondedAction {
-    call.lifecycle.responded(
+  private func decision(
+    on response: BackendResponse, _ steering: Steering
+  ) -> ClaimLifecycle.RespondedAction {
+    invariant(lease.permit.isSent, "a response to a request that was never sent")
+    return call.lifecycle.responded(
       CompletedExchange(
-        status: response.head.status, steering: Steering(of: response.head),
-        isRenewed: lease.hasRequestedRenewal, isDelete: call.isDelete, isRelayed: response.isRelayed))
+        status: response.head.status, steering: steering, isDelete: call.isDelete,
+        isRelayed: response.isRelayed))
   }
 
   @inline(never)
@@ -151,9 +158,13 @@ extension OwnedRun {
   @inline(never)
   private func end(after failure: UpstreamFailure) async -> End {
     worker.environment.logger.debug("no response from the backend", metadata: ["failure": "\(failure)"])
-    switch call.lifecycle.failed(failure) {
-    case .release(let problem):
-      return refuse(problem, after: await owned.release(await releaseAfterPause(.remembered, after: nil)))
+    if case .malformed = failure { delivery.logEntry.loss = .malformed }
+    switch call.lifecycle.failed(failure, after: exchange.readyHead?.head) {
+    case .release(let release, let problem):
+      let release = await releaseAfterPause(release, after: .init(failure))
+      return refuse(problem, after: await owned.release(release))
+    case .complete(let completion, let problem):
+      return refuse(problem, after: await owned.complete(completion))
     case .markUnknown(let problem):
       return refuse(problem, after: await owned.markUnknown(after: failure))
     case .listen(let settle, let problem):
@@ -178,11 +189,11 @@ extension OwnedRun {
     }
   }
 
-  /// Refuses after a release or a mark, unless another owner's record counts.
+  /// Refuses after the record's end is stored, unless another owner's record counts.
   private func refuse(_ problem: Problem, after action: ClaimLifecycle.StoredAction) -> End {
     switch action {
-    case .respond, .respondAndKeepStoring, .refuseAndKeepStoring: runner.refuse(problem)
-    case .refuse(let problem): runner.refuse(problem)
+    case .respond, .respondAndKeepStoring: runner.refuse(problem)
+    case .refuseAndKeepStoring(let problem), .refuse(let problem): runner.refuse(problem)
     case .replay, .becomeDuplicate: return endSuperseded(by: action)
     case .retry: return .claimAgain
     }

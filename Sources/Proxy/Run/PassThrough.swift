@@ -54,6 +54,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   func run(
     _ target: RequestTarget, by route: Route?, id: RecordID? = nil
   ) async throws(PassageFailure) -> UpstreamHead? {
+    if awaitsBody { await delivery.awaitBeginning() }
+    if let failure = delivery.bodyFailure { throw PassageFailure(problem: failure, isUnsent: true) }
     guard delivery.isConnected else { return nil }
     let (exchange, span): (Backend.Exchange, Milliseconds)
     do throws(Problem) { (exchange, span) = try send(target, by: route, id) } catch {
@@ -61,6 +63,10 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     }
     return try await rest(of: exchange, nil, within: span, didSend())
   }
+
+  /// Whether more of the body is awaited before the exchange begins. Calls of gRPC begin at once: they may be
+  /// conversations.
+  var awaitsBody: Bool { delivery.isBodyAwaited && !head.isGRPC }
 
   private func didSend() -> NIODeadline {
     let sentAt = NIODeadline.now()
@@ -95,7 +101,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
       _ = try await passOn(exchange, by: begun)
       return nil
     } catch {
-      throw PassageFailure(problem: problem(of: error), isUnsent: error.isUnsent)
+      throw PassageFailure(
+        problem: problem(of: error), isUnsent: error.isUnsent, failure: error, head: exchange.readyHead?.head)
     }
   }
 
@@ -162,7 +169,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     } else if let relay = begin(exchange, head) {
       guard try await passOn(exchange, by: relay) else { return nil }
     }
-    return head
+    // Only the end shows whether a response by the connection's end was whole.
+    return exchange.readyHead ?? head
   }
 
   /// Passes the body on. False if the client went away before the end.
@@ -214,7 +222,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     case .notSent: delivery.recordID == nil ? .passageNotBegun : .upstreamUnreachable
     case .busy: delivery.recordID == nil ? .passageBusy : .overloaded(.backend)
     case .headTooLarge: .headerTooLarge
-    case .responseLost: .passageLost(.broken)
+    case .responseLost, .malformed: .passageLost(.broken)
     case .timedOut: .passageLost(.timedOut)
     // The client broke its body off, or sent nothing of it for too long.
     case .requestBody: delivery.bodyFailure ?? .requestTimeout
@@ -227,13 +235,17 @@ struct PassageFailure: Error {
   let problem: Problem
   /// Whether the backend has certainly not executed the request.
   let isUnsent: Bool
+  /// The failure of the exchange; `nil` if there was no exchange.
+  var failure: UpstreamFailure?
+  /// The head of the response that has failed, if it has arrived.
+  var head: MessageHead?
 }
 
 extension UpstreamFailure {
   fileprivate var isUnsent: Bool {
     switch self {
     case .notSent, .busy, .headTooLarge: true
-    case .responseLost, .timedOut, .requestBody: false
+    case .responseLost, .malformed, .timedOut, .requestBody: false
     }
   }
 }

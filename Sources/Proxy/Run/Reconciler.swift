@@ -33,13 +33,14 @@ final class Reconciler: Sendable {
   /// A query that began before the attempt's loss is of no use, either: the owner may have come back to life since, sent
   /// its request and lost the response again. Its deliveries get `nil`.
   func response(
-    to query: ProbeQuery, about id: AttemptID, lostAt loss: ClaimRequest.SeenLoss
+    to query: ProbeQuery, about id: AttemptID, lostAt loss: ClaimRequest.SeenLoss,
+    on executor: (any TaskExecutor)? = nil
   ) async -> ProbeResponse? {
     guard let probe else { return nil }
     return await withUnsafeContinuation { waiter in
       switch enter(waiter, id, loss) {
       case .first:
-        Task { [self] in
+        Task(executorPreference: executor) { [self] in
           let response = await probe.send(query)
           for waiter in leave(id) { waiter.resume(returning: response) }
         }

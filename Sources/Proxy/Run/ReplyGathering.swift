@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The store's replies to several claims. Confined to the event loop on which they come, hence `@unchecked Sendable`.
 final class ReplyGathering: @unchecked Sendable {
@@ -17,6 +18,7 @@ final class ReplyGathering: @unchecked Sendable {
 
   func put(_ reply: ClaimReply, at place: Int) {
     loop.assertInEventLoop()
+    invariant(missing > 0 && replies[place] == nil, "a claim of a batch gets a second reply")
     replies[place] = reply
     missing -= 1
     if missing == 0 { onAll(replies.compactMap(\.self)) }

@@ -59,7 +59,8 @@ extension RequestRunner {
     }
     guard
       let choice = try? configuration.routes.choice(
-        for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation),
+        for: head, host: host?.name ?? ByteBuffer(), path: target.path, query: target.query,
+        operation: delivery.operation, form: delivery.form),
       let route = choice.route
     else { return }
     noteRoute(route)

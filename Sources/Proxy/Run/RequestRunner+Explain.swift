@@ -13,10 +13,11 @@ extension RequestRunner {
       members.difference(to: call.body, head: head, recipe: recipe, id: call.id, by: digests)
     }
     let difference: PayloadDifference?
-    if worker.bodies.mayReadOnLoop(2 * call.readBytes) {
+    let bytes = 2 * call.readBytes(by: recipe, head: head)
+    if worker.bodies.mayReadOnLoop(bytes) {
       difference = compare()
     } else {
-      difference = await worker.bodies.read(2 * call.readBytes, of: delivery.connection, compare)
+      difference = await worker.bodies.read(bytes, of: delivery.connection, compare)
     }
     let text = difference?.text ?? "(no JSON object)"
     delivery.logEntry.differs = text

@@ -29,7 +29,11 @@ extension RequestRunner {
 
   @inline(never)
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
-    let (target, host) = try head.addressed()
+    let (target, host): (RequestTarget, RequestHost?)
+    do throws(Problem) { (target, host) = try head.addressed() } catch {
+      guard let subject = try ambiguous() else { throw error }
+      return subject
+    }
     guard target.form != .authority else { throw .notImplemented }
     if head.method == .options, let subject = preflighted(target, host: host) { return subject }
     if let path = ReservedPath(head, path: target.path),
@@ -38,7 +42,8 @@ extension RequestRunner {
       return subject
     }
     let choice = try configuration.routes.choice(
-      for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation)
+      for: head, host: host?.name ?? ByteBuffer(), path: target.path, query: target.query,
+      operation: delivery.operation, form: delivery.form)
     noteRoute(choice.route)
     noteOrigin(by: choice.route)
     if let profile = choice.route?.policy.profile { delivery.errorFormat = profile.errorFormat }
@@ -63,7 +68,10 @@ extension RequestRunner {
     guard let peer = identifiedPeer(isTokenNeeded: route.needsToken) else { return .unverified }
     let caller = try caller(of: route, target, peer)
     let limit = route.policy.maxRequestBody
-    guard let body else { return .incomplete(limit: limit) }
+    guard let body else {
+      if case .known(let caller) = caller, !route.policy.shadow { try enterQuota(of: caller, by: route) }
+      return .incomplete(limit: limit)
+    }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
@@ -101,6 +109,21 @@ extension RequestRunner {
     delivery.recordID = call.id
     if configuration.accessLog.isEnabled { noteIdentity(of: call) }
     return .keyed(call)
+  }
+
+  /// The subject of a request whose path two readers may take differently; `nil` if one of them may take it for a
+  /// protected one, or if something else is wrong with the request.
+  @inline(never)
+  private func ambiguous() throws(Problem) -> Subject? {
+    guard let (target, host) = try? head.addressed(ambiguously: true) else { return nil }
+    let (routes, name) = (configuration.routes, host?.name ?? ByteBuffer())
+    guard !routes.mayProtect(head, host: name, path: target.path, query: target.query) else { return nil }
+    let route = routes.route(
+      for: head, method: head.slice(head.methodRange), host: name, path: target.path,
+      operation: delivery.operation)
+    guard route?.policy.isEnforced != true else { return nil }
+    noteRoute(route)
+    return try unprotected(target, by: route)
   }
 
   /// The subject of a request that no route protects. It is passed through, unless it has a key and such keys are
@@ -151,11 +174,13 @@ extension RequestRunner {
 
 extension MessageHead {
   /// The path and the host that the request names, in the form in which they are matched.
-  public func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
+  ///
+  /// - Parameter ambiguously: Whether a path without such a form stays as it was received.
+  public func addressed(ambiguously: Bool = false) throws(Problem) -> (RequestTarget, RequestHost?) {
     do throws(WireError) {
       // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
       guard minorVersion == 0 || first(.host)?.valueRange.isEmpty != true else { throw .badHost }
-      let target = try RequestTarget(self)
+      let target = try RequestTarget(self, ambiguously: ambiguously)
       return (target, try RequestHost(of: self, target: target))
     } catch {
       throw .unreadable(error)

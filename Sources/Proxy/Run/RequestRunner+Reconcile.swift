@@ -15,12 +15,13 @@ extension RequestRunner {
     _ request: ClaimRequest, of call: KeyedCall, after attempt: Int, age: Milliseconds
   ) async throws(Problem) -> ClaimLifecycle.ClaimedAction {
     guard let policy = call.route.policy.reconcile else {
-      preconditionFailure("RequestRunner: a route reconciles without its query")
+      invariantBroken("a route reconciles without its query")
     }
     let seen = ClaimRequest.SeenLoss(age: age, seenAt: .now)
     let loss = await loss(of: call)
     let response = await environment.reconciler.response(
-      to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt), lostAt: seen)
+      to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt), lostAt: seen,
+      on: worker.context.executor)
     let verdict = policy.verdict(of: response, method: head.method, cors: call.route.policy.cors)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
@@ -36,7 +37,7 @@ extension RequestRunner {
 
   private func look(at id: RecordID) async -> ClaimLifecycle.Look? {
     let beganAt = BootInstant.now
-    guard let standing = try? await worker.store.find(id) else { return nil }
+    guard let standing = try? await worker.store.find(id, reading: .state) else { return nil }
     return ClaimLifecycle.Look(standing, from: beganAt, to: .now)
   }
 
@@ -55,6 +56,7 @@ extension RequestRunner {
   func adopt(
     _ completion: Completion, with claim: Claim, of call: KeyedCall
   ) async -> ClaimLifecycle.ClaimedAction {
+    invariant(claim.id == call.id, "a record is completed by the claim of another one")
     let reply: Result<CompletionReply, StoreError>
     do throws(StoreError) {
       reply = .success(try await worker.store.complete(claim, with: completion))

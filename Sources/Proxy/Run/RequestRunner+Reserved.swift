@@ -33,6 +33,8 @@ extension RequestRunner {
   /// Responds to an inquiry, at once or when the request that it is about has ended.
   @inline(never)
   func run(_ inquiry: OutcomeInquiry) async throws(Problem) {
+    delivery.caller = inquiry.caller
+    try enterQuota(of: inquiry.caller, by: inquiry.route)
     do throws(Problem) {
       try await respond(to: inquiry)
     } catch {
@@ -68,12 +70,18 @@ extension RequestRunner {
     }
   }
 
+  /// The record's state, with the response only where it is wanted: that may be a million times as large.
   private func standing(of inquiry: OutcomeInquiry) async throws(Problem) -> Standing {
+    let reading: RecordReading =
+      inquiry.wantsResponse ? .response(opening: inquiry.key, for: delivery) : .state
     do throws(StoreError) {
-      return try await worker.store.find(inquiry.id, opening: inquiry.key)
+      return try await worker.store.find(inquiry.id, reading: reading)
     } catch {
-      if case .unreadable = error { throw .storeUnreadable() }
-      throw .storeUnavailable()
+      switch error {
+      case .unreadable: throw .storeUnreadable()
+      case .busy: throw .overloaded(.busy)
+      case .unavailable, .refused, .fateUnknown: throw .storeUnavailable()
+      }
     }
   }
 

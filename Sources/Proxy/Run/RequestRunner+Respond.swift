@@ -12,7 +12,7 @@ extension RequestRunner {
   @inline(never)
   func replay(_ record: CompletedRecord, from source: ReplaySource) {
     guard case .whole(var response) = record.outcome else {
-      preconditionFailure("RequestRunner: a replay of a response that was not kept")
+      invariantBroken("a replay of a response that was not kept")
     }
     let origin = TraceStamp.take(from: &response)
     if let origin { delivery.logEntry.trace?.origin = origin() }
@@ -62,7 +62,7 @@ extension RequestRunner {
     delivery.logEntry.client = delivery.peer.loggedAddress
     delivery.logEntry.method = head.loggedMethod
     if let id = delivery.recordID { delivery.logEntry.recordID = id.text }
-    configuration.accessLog.write(delivery.logEntry)
+    worker.downstream.write(delivery.logEntry, to: configuration.accessLog)
   }
 
   /// Logs a request that is cut because the process ends.

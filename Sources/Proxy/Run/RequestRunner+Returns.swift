@@ -14,11 +14,15 @@ extension RequestRunner {
     return (cause, attempt)
   }
 
-  /// Notes that a delivery is refused because of a loss, and counts the records that only a person can settle.
+  /// Returns the refusal of a delivery because of a loss: not retryable where nothing can settle it any more. Notes the
+  /// loss, and counts the records that only a person can settle.
   @inline(never)
-  func noteReturn(toLossBehind problem: Problem, of call: KeyedCall) async {
-    guard problem.code == .outcomeUnknown, let loss = await loss(of: call) else { return }
+  func noteReturn(toLossBehind problem: Problem, of call: KeyedCall) async -> Problem {
+    guard problem.code == .outcomeUnknown, let loss = await loss(of: call) else { return problem }
+    let isOver = loss.cause.endsExchange && call.route.policy.onUnknown == .hold
+    let problem = isOver ? .outcomeUnknown(retryAfter: nil) : problem
     noteReturn(to: loss, behind: problem, of: call)
+    return problem
   }
 
   /// Notes the same for a loss that has been read before.

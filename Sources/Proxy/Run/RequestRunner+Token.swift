@@ -4,7 +4,7 @@ import Wire
 /// The token of a request, where a caller is known by one.
 extension RequestRunner {
   /// The client of the request, with its token if one is needed; `nil` if the token has to be verified first. A token
-  /// that was verified a short time ago costs a look-up by its digest.
+  /// that was verified or refused a short time ago costs a look-up by its digest.
   func identifiedPeer(isTokenNeeded: Bool) -> CallerPeer? {
     var peer = delivery.peer.caller
     guard isTokenNeeded else { return peer }
@@ -17,7 +17,7 @@ extension RequestRunner {
     case .refused(let fault): peer.token = .refused(fault)
     case .found(let text):
       guard let known = configuration.tokens?.known(text) else { return nil }
-      peer.token = .verified(known)
+      peer.token = known
     }
     return peer
   }
@@ -34,9 +34,10 @@ extension RequestRunner {
       check = await self.check(token, by: tokens)
     }
     delivery.token = check.reading
+    tokens.remember(check, of: token)
   }
 
   private func check(_ token: [UInt8], by tokens: any TokenVerifier) async -> TokenCheck {
-    await worker.bodies.read(token.count, of: delivery.connection) { tokens.check(token) }
+    await worker.bodies.verify(tokens.cost(of: token), of: delivery.connection) { tokens.check(token) }
   }
 }

@@ -24,9 +24,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard !environment.isDraining else { throw .overloaded(.draining) }
       guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy) }
       if let failure = delivery.bodyFailure { throw failure }
+      guard delivery.enterWaiting() else { throw .overloaded(.busy) }
       switch try identify(body: delivery.wholeBody) {
       case .keyed(let call): return try startClaim(call)
-      case .passed(let target, let route, let label): return try passThrough(target, by: route, label)
+      case .passed(let target, let route, let label) where !PassThrough(runner: self, label: label).awaitsBody:
+        return try passThrough(target, by: route, label)
+      case .published(let response): respond(with: response)
       case let subject: return continueInTask { () throws(Problem) in try await run(subject) }
       }
     } catch {
@@ -97,20 +100,21 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Reserves the room again for a delivery that has waited; gives its claim back if there is none.
   func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard !delivery.reserveCapture(for: call.caller) else { return }
-    worker.giveBack(granted: claim)
+    worker.giveBack(granted: claim, on: call.route)
     throw .overloaded(.busy)
   }
 
   /// Refuses a request that is not sent yet once the process ends its runs: nobody would read the response.
-  func refuseAtEnd(orGiveBack claim: Claim) throws(Problem) {
+  func refuseAtEnd(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard worker.isStopping else { return }
-    worker.giveBack(granted: claim)
+    worker.giveBack(granted: claim, on: call.route)
     throw .overloaded(.draining)
   }
 
   private func finish() {
-    if let caller = delivery.quotaCaller { environment.quotas.leave(caller) }
+    if let caller = delivery.quotaCaller { environment.quotas.leave(caller, items: delivery.quotaItems) }
     environment.counters.change(.inFlight, by: -1)
+    invariant(environment.counters[.inFlight] >= 0, "a request ends twice")
     delivery.runEnded()
     report()
   }
@@ -130,6 +134,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     let requestedAt = noteClaimSent()
     worker.store.startClaim(request) { reply in
       noteClaimReply(requestedAt)
+      if call.lifecycle.mayOpen(after: reply) {
+        return continueInTask { () throws(Problem) in
+          let action = await decide(afterAsking: reply, to: request, of: call)
+          try await carryOut(action, after: request, of: call)
+        }
+      }
       let action = decide(on: reply, to: request, of: call)
       if respond(by: action, from: .store) { return finish() }
       continueInTask { () throws(Problem) in try await carryOut(action, after: request, of: call) }
@@ -146,8 +156,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Responds if the record has an outcome to replay, or the request is refused. Returns false if a task has to
   /// continue, also for `outcome_unknown`, whose cause the store has to be queried for.
   ///
-  /// Another payload needs no explanation here: where a route explains mismatches, a reply to its first claim is
-  /// `otherRecipe`.
+  /// Another payload needs no explanation here: a route that explains mismatches gets `otherRecipe` first.
   private func respond(by action: ClaimLifecycle.ClaimedAction, from source: ReplaySource) -> Bool {
     switch action {
     case .replay(let record): replay(record, from: source)
@@ -233,10 +242,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ problem: Problem, after action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest,
     of call: KeyedCall
   ) async -> Problem {
-    await undoClaim(action, request)
+    await undoClaim(action, request, of: call)
     if problem.code == .payloadMismatch { await explain(request, of: call) }
-    await noteReturn(toLossBehind: problem, of: call)
-    return refusedAsDuplicate(problem)
+    return refusedAsDuplicate(await noteReturn(toLossBehind: problem, of: call))
   }
 
   /// Returns the next action and its source: an outcome that this process knows for certain, or else the store's reply
@@ -258,7 +266,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(
     _ call: KeyedCall, owning claim: Claim
   ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
-    try refuseAtEnd(orGiveBack: claim)
+    try refuseAtEnd(call, orGiveBack: claim)
     try takeNewKey(for: call, orGiveBack: claim)
     countSighting(claim, of: call)
     try reserveCapture(call, orGiveBack: claim)
@@ -270,10 +278,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Gives back the claim of a refused delivery, or marks its record unknown, as the action demands.
   @inline(never)
-  private func undoClaim(_ action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest) async {
+  private func undoClaim(
+    _ action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest, of call: KeyedCall
+  ) async {
     switch action {
     case .giveBack: worker.giveBack(request)
-    case .giveBackGrant(let claim, _): worker.giveBack(granted: claim)
+    case .giveBackGrant(let claim, _): worker.giveBack(granted: claim, on: call.route)
     case .markGrantUnknown(let claim, _): await worker.markUnknown(unused: claim)
     default: break
     }
@@ -293,8 +303,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
     let head = head
-    guard worker.bodies.mayReadOnLoop(call.readBytes) else {
-      return await worker.bodies.read(call.readBytes, of: delivery.connection) {
+    let bytes = call.readBytes(by: recipe, head: head)
+    guard worker.bodies.mayReadOnLoop(bytes) else {
+      return await worker.bodies.read(bytes, of: delivery.connection) {
         call.fingerprint(by: recipe, head: head)
       }
     }
@@ -327,7 +338,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// if the store has reported no state.
   func refusedAsDuplicate(_ problem: Problem) -> Problem {
     delivery.logEntry.isDuplicateRefused =
-      problem.code != .storeUnavailable && problem.code != .storeUnreadable
+      ![.storeUnavailable, .storeUnreadable, .overloaded].contains(problem.code)
     return problem
   }
 
@@ -341,12 +352,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       reply = .failure(error)
     }
     noteClaimReply(requestedAt)
-    return decide(on: reply, to: request, of: call)
+    return await decide(afterAsking: reply, to: request, of: call)
   }
 
   func newClaimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
-    call.claimRequest(
-      owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call))
+    delivery.caller = call.caller
+    return call.claimRequest(
+      owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call),
+      reader: delivery)
   }
 
   /// The action for what this process knows for certain: an outcome, or another payload beside a run without a record;
@@ -368,19 +381,20 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// The action that follows from the store's reply and, on a route that may run requests without the store, from this
   /// process's knowledge of the record.
   @inline(never)
-  private func decide(
-    on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
+  func decide(
+    on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall,
+    isDown: Bool = false
   ) -> ClaimLifecycle.ClaimedAction {
     worker.passOn(reply, to: call)
     if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       let request = request()
       return environment.known.change(request.id) {
-        call.lifecycle.replied(reply, to: request, known: &$0, now: $1)
+        call.lifecycle.replied(reply, to: request, isDown: isDown, known: &$0, now: $1)
       }
     }
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
-    case .failure(let error): return call.lifecycle.claimFailed(error)
+    case .failure(let error): return call.lifecycle.claimFailed(error, isDown: isDown)
     }
   }
 }

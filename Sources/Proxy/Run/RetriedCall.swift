@@ -2,6 +2,7 @@ import Idempotency
 import NIOCore
 import Platform
 import Synchronization
+import Wire
 
 /// A request of a route with retries, as the budget of its upstream counts it, from its first attempt to its end.
 /// Confined to the loop of its delivery, hence `@unchecked Sendable`.
@@ -23,6 +24,7 @@ final class RetriedCall: @unchecked Sendable {
 
   /// Takes its place in the budget, once for all of its retries; false if the budget is spent.
   func beginRetrying(percent: Int) -> Bool {
+    invariant(!hasEnded, "a request is retried that has ended")
     if !isRetrying { isRetrying = upstream.budget.withLock { $0.beginRetrying(percent: percent) } }
     return isRetrying
   }

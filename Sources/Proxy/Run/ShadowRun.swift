@@ -88,7 +88,8 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     do throws(Problem) {
       if let obstacle { throw obstacle }
       guard let call = try await keyedCall() else { return (.passed, nil) }
-      return await claim(call)
+      try runner.enterQuota(of: call)
+      return try await claim(call)
     } catch {
       return (.refused(RefusalReason(error.code)), nil)
     }
@@ -115,15 +116,17 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   }
 
   /// Claims the record that is kept about the request.
-  private func claim(_ call: KeyedCall) async -> (ShadowVerdict, Ownership?) {
+  private func claim(_ call: KeyedCall) async throws(Problem) -> (ShadowVerdict, Ownership?) {
     if worker.environment.journal != nil { runner.noteIdentity(of: call) }
-    var request = call.claimRequest(
-      owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed,
+    var request = call.shadowClaimRequest(
+      owner: worker.newOwner(), isSealed: worker.environment.sealsResponses,
       // There are no digests: a search by a key must not find this record, by which no request ran.
       attribution: Attribution(route: route.policy.name, node: worker.environment.node))
     while true {
       switch await sendClaim(request, of: call) {
-      case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
+      case .forward(let claim):
+        try runner.takeNewKey(for: call, orGiveBack: claim)
+        return (.executed, Ownership(call: call, claim: claim))
       case .replay: return (.replayed, nil)
       case .wait:
         let mayWait = route.policy.maxWait(for: runner.head) > 0
@@ -141,7 +144,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
         if problem.code == .payloadMismatch { await runner.explain(request, of: call) }
         return (.refused(RefusalReason(problem.code)), nil)
       case .giveBackGrant, .markGrantUnknown, .adopt, .claimAgain:
-        preconditionFailure("ShadowRun: a claim decided by what it does not consult")
+        invariantBroken("a claim decided by what it does not consult")
       }
     }
   }
@@ -153,7 +156,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       let outcome = try await worker.store.claim(request)
       return call.lifecycle.claimed(outcome)
     } catch {
-      return call.lifecycle.claimFailed(error)
+      let mayOpen = call.lifecycle.mayOpen(after: .failure(error))
+      let isDown = mayOpen ? await worker.store.isDown(for: request.id) : false
+      return call.lifecycle.claimFailed(error, isDown: isDown)
     }
   }
 }
@@ -162,18 +167,21 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
 extension ShadowRun {
   /// Forwards the request, and ends its record after the client has the response.
   private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
-    guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim) }
+    guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim, on: route) }
     let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
     defer { worker.endLease(lease) }
     do throws(PassageFailure) {
       guard let head = try await passage.run(request.target, by: route) else {
-        // The client went away before the response was read to its end, so it is unknown what the backend did.
-        return await store(.unknown(nil), of: lease)
+        // The client went away before the response was read to its end. What a protected request would have become is not
+        // known, and a record of that would be of use to nobody.
+        return await store(.released(.deleted), of: lease)
       }
-      await store(recordEnd(after: head, ownership.call, lease), of: lease)
+      await store(recordEnd(after: head, ownership.call), of: lease)
     } catch {
+      let isClientGone = !delivery.isConnected
       passage.fail(error)
-      await store(error.isUnsent ? .released(.remembered) : .unknown(.connectionLost), of: lease)
+      guard !isClientGone else { return await store(.released(.deleted), of: lease) }
+      await store(recordEnd(after: error, ownership.call), of: lease)
     }
   }
 
@@ -185,13 +193,9 @@ extension ShadowRun {
   }
 
   /// The end of the record after a complete response, of which only the status is kept.
-  private func recordEnd(
-    after response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>
-  ) -> RecordEnd {
+  private func recordEnd(after response: UpstreamHead, _ call: KeyedCall) -> RecordEnd {
     let head = response.head
-    let exchange = CompletedExchange(
-      status: head.status, steering: Steering(of: head), isRenewed: lease.hasRequestedRenewal)
-    switch call.lifecycle.responded(exchange) {
+    switch call.lifecycle.responded(CompletedExchange(status: head.status, steering: Steering(of: head))) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
       let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
       let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose
@@ -205,6 +209,18 @@ extension ShadowRun {
     }
   }
 
+  /// The end of the record without a complete response.
+  private func recordEnd(after error: PassageFailure, _ call: KeyedCall) -> RecordEnd {
+    guard let failure = error.failure, case .malformed = failure else {
+      return error.isUnsent ? .released(route.policy.uncountedRelease) : .unknown(.connectionLost)
+    }
+    switch call.lifecycle.failed(failure, after: error.head) {
+    case .complete(let completion, _): return .completed(completion)
+    case .release(let release, _): return .released(release)
+    case .markUnknown, .listen, .giveUp: return .unknown(.malformed)
+    }
+  }
+
   /// Ends the record. If the store gives no reply, the lease lapses, and the outcome counts as unknown.
   private func store(_ end: RecordEnd, of lease: LeaseKeeper<Store>) async {
     let claim = lease.claim
@@ -212,7 +228,8 @@ extension ShadowRun {
     do throws(StoreError) {
       switch end {
       case .completed(let completion): _ = try await worker.store.complete(claim, with: completion)
-      case .released(let release):
+      case .released(let decided):
+        let release = lease.lastRelease(decided)
         await worker.waitForCopies(of: claim)
         _ = try await worker.store.release(claim, release)
       case .unknown(let cause): _ = try await worker.store.markUnknown(claim, because: cause)

@@ -1,6 +1,7 @@
 import Idempotency
 import Platform
 import Synchronization
+import Wire
 
 /// Keeps a retry from running because a record could not be written: holds back the claims of this process that would
 /// take over a record of unknown outcome (`on_unknown: retry` or `reconcile`).
@@ -28,7 +29,8 @@ public final class TakeOverGuard: Sendable {
 
   func leave(_ id: RecordID) {
     unstored.withLock { records in
-      let left = records[id, default: 1] - 1
+      let left = records[id, default: 0] - 1
+      invariant(left >= 0, "a take-over is allowed again that was not held back")
       records[id] = left > 0 ? left : nil
     }
     count.subtract(1, ordering: .sequentiallyConsistent)

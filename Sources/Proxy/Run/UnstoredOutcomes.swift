@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// The outcomes of this process's runs that no record has yet: another owner had the record, the store has not taken
 /// them, or they are on their way to it while the lease is not renewed. A delivery that is granted such a record stores
@@ -57,7 +58,8 @@ final class UnstoredOutcomes: Sendable {
       records[id] = after.isEmpty ? nil : after
       return before
     }
-    count.subtract(1, ordering: .sequentiallyConsistent)
+    let rest = count.subtract(1, ordering: .sequentiallyConsistent).newValue
+    invariant(rest >= 0, "an outcome is let go that nobody held")
     _ = left
   }
 }

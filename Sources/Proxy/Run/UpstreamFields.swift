@@ -40,15 +40,12 @@ enum UpstreamFields {
     }
     if contentCoding == .identity { out.writeLiteral("Accept-Encoding: identity\r\n") }
     if let id {
-      out.writeLiteral("Idempotency-Request-Id: ")
-      out.writeDigest(id.digest)
-      out.writeLiteral("\r\n")
+      out.writeFieldLine("Idempotency-Request-Id: ", longest: Digest256.textLength) { place in
+        id.digest.writeText(to: place.assumingMemoryBound(to: UInt8.self))
+        return Digest256.textLength
+      }
     }
-    if let attempt {
-      out.writeLiteral("Idempotency-Attempt: ")
-      out.writeDecimal(attempt)
-      out.writeLiteral("\r\n")
-    }
+    if let attempt { out.writeFieldLine("Idempotency-Attempt: ", attempt) }
     return out
   }
 
@@ -64,7 +61,9 @@ enum UpstreamFields {
     if trace != nil { dropped.insert(FieldNameSet(.traceparent)) }
     let announced = delivery.crossOrigin?.announcedToBackend
     if announced != nil { dropped.insert(FieldNameSet(.accessControlRequestHeaders)) }
-    delivery.request.head.copyFields(into: &out, omitting: dropped, underscored: underscored)
+    delivery.request.head.copyFields(
+      into: &out, omitting: dropped, underscored: underscored,
+      passesPathOverrides: delivery.peer.isTrusted)
     if let announced, !announced.isEmpty {
       out.writeString("Access-Control-Request-Headers: \(announced.joined(separator: ","))\r\n")
     }
@@ -79,29 +78,21 @@ enum UpstreamFields {
 extension ByteBuffer {
   /// Writes the `Host` field that the upstream's `host` setting asks for.
   fileprivate mutating func writeHost(_ host: ByteBuffer?, for upstream: UpstreamSettings) {
+    if case .preserve = upstream.host, let host { return writeFieldLine("Host: ", host) }
     writeLiteral("Host: ")
-    if case .preserve = upstream.host, let host {
-      writeImmutableBuffer(host)
-    } else {
-      writeString(upstream.hostField(for: nil))
-    }
+    writeString(upstream.hostField(for: nil))
     writeLiteral("\r\n")
   }
 
   /// Writes `X-Forwarded-Host`: the host that a trusted proxy has named, else the request's own.
   fileprivate mutating func writeForwardedHost(_ forwarded: String?, else host: ByteBuffer?) {
-    guard forwarded != nil || host != nil else { return }
-    writeLiteral("X-Forwarded-Host: ")
-    if let forwarded { writeString(forwarded) } else if let host { writeImmutableBuffer(host) }
-    writeLiteral("\r\n")
-  }
-
-  /// Writes the 43 characters of base64url.
-  mutating func writeDigest(_ digest: Digest256) {
-    writeWithUnsafeMutableBytes(minimumWritableBytes: Digest256.textLength) { bytes in
-      if let start = bytes.bindMemory(to: UInt8.self).baseAddress { digest.writeText(to: start) }
-      return Digest256.textLength
+    guard let forwarded else {
+      if let host { writeFieldLine("X-Forwarded-Host: ", host) }
+      return
     }
+    writeLiteral("X-Forwarded-Host: ")
+    writeString(forwarded)
+    writeLiteral("\r\n")
   }
 }
 

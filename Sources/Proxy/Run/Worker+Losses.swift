@@ -26,6 +26,11 @@ extension Worker {
 
 extension LossCause {
   init(_ failure: UpstreamFailure) {
-    if case .timedOut = failure { self = .timeOut } else { self = .connectionLost }
+    self =
+      switch failure {
+      case .timedOut: .timeOut
+      case .malformed: .malformed
+      case .notSent, .busy, .headTooLarge, .responseLost, .requestBody: .connectionLost
+      }
   }
 }

@@ -9,7 +9,7 @@ extension RequestRunner {
   /// gone, or wait for no other delivery.
   func keepOvertakenOutcome(of call: KeyedCall, _ request: ClaimRequest) {
     guard let outcome = call.lifecycle.overtakenOutcome else { return }
-    worker.keepOvertaken(PendingOutcome(outcome, .taken(request), of: delivery.logEntry))
+    worker.keepOvertaken(PendingOutcome(outcome, .taken(request.withoutReader), of: delivery.logEntry))
   }
 }
 
@@ -83,12 +83,10 @@ extension Worker {
       guard takeMemory(pending.size) else { return noteDropped(pending, "there is no memory for it") }
     }
     pending.holding = environment.unstored.hold(pending.outcome, of: pending.record.id)
-    pendingOutcomeCount += 1
-    let number = pendingOutcomeCount
-    pendingOutcomes[number] = pending
+    let number = pendingOutcomes.enter(pending)
     context.task { [self, bytes = pending.size] in
       await follow(number)
-      pendingOutcomes[number] = nil
+      pendingOutcomes.leave(number)
       giveMemory(bytes)
     }
   }

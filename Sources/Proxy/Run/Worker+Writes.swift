@@ -2,6 +2,7 @@ import Idempotency
 import Logging
 import Platform
 import Telemetry
+import Wire
 
 // The writes of owners that outlive their runs.
 extension Worker {
@@ -13,16 +14,20 @@ extension Worker {
   }
 
   /// Gives back a claim whose reply was lost: the store may have granted it.
-  func giveBack(_ request: ClaimRequest) { giveBack(request.unusedClaim(), .remembered) }
+  func giveBack(_ request: ClaimRequest) {
+    giveBack(request.unusedClaim(), request.unusedRelease)
+  }
 
   /// Gives back a claim that was granted and never used. A record that it made is deleted: its payload may be another
   /// than that of the run for which the claim was refused.
-  func giveBack(granted claim: Claim) {
+  ///
+  /// - Parameter route: Its route; `nil` if it is not known, so that the attempt counts as one that was sent.
+  func giveBack(granted claim: Claim, on route: Route? = nil) {
     let isNew = claim.onlyRejectedSoFar
     environment.known.change(claim.id) {
       $0 = $0?.ended(by: claim, as: isNew ? .deleted : .released, nil, now: $1)
     }
-    giveBack(claim, isNew ? .deleted : .remembered)
+    giveBack(claim, isNew ? .deleted : route?.policy.uncountedRelease ?? .remembered)
   }
 
   /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
@@ -30,9 +35,7 @@ extension Worker {
   private func giveBack(_ claim: Claim, _ release: Release) {
     let bytes = 1024
     let hasMemory = takeMemory(bytes)
-    unusedClaimCount += 1
-    let number = unusedClaimCount
-    unusedClaims[number] = (claim, release)
+    let number = unusedClaims.enter((claim, release))
     context.task { [self] in
       await waitForCopies(of: claim)
       if hasMemory, !isStopping {
@@ -44,7 +47,7 @@ extension Worker {
         await giveBackOnce(claim, release)
       }
       if hasMemory { giveMemory(bytes) }
-      unusedClaims[number] = nil
+      unusedClaims.leave(number)
     }
   }
 
@@ -82,6 +85,7 @@ extension Worker {
   /// - Parameter content: The bytes of its outcome.
   func takeMemory(toKeep content: Int, of lease: LeaseKeeper<Store>) -> Bool {
     let bytes = lease.heldBytes + content
+    invariant(lease.commandBytes == 0, "two commands of one owner wait for the store")
     guard takeMemory(bytes) else { return false }
     lease.commandBytes = bytes
     return true
@@ -103,6 +107,7 @@ extension Worker {
   ///
   /// If another delivery has the record by then, an outcome is kept.
   func repeatInBackground(_ command: LastCommand, of lease: LeaseKeeper<Store>) {
+    invariant(lease.commandBytes > 0, "a command waits for the store without memory")
     lease.lastCommand = command
     if case .complete(let completion) = command {
       lease.unstored = environment.unstored.hold(

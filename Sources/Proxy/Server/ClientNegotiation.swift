@@ -26,6 +26,8 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
   private var isUnknown = false
   private var isHTTP2 = false
   private var context: ChannelHandlerContext?
+  /// Its number among its loop's connections.
+  private var number = 0
   private var timer: LoopTimers.Token?
   private var place: (room: HandshakeRoom, ticket: UInt64)?
 
@@ -41,7 +43,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
   func handlerAdded(context: ChannelHandlerContext) {
     downstream.context.loop.assertInEventLoop()
     self.context = context
-    downstream.connections[ObjectIdentifier(self)] = self
+    number = downstream.connections.enter(self)
     acquirePlace(context)
     timer = downstream.context.timers.start(milliseconds: downstream.limits.headerTimeout.count) {
       [weak self] in
@@ -73,9 +75,14 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-  func channelInactive(context: ChannelHandlerContext) {
-    leave()
-    downstream.environment.counters.change(.openConnections, by: -1)
+  /// Handles the end of the negotiation, or of the connection: one that another takes the place of before NIO has
+  /// registered it does not become inactive.
+  func handlerRemoved(context: ChannelHandlerContext) {
+    if let timer { downstream.context.timers.stop(timer) }
+    timer = nil
+    releasePlace()
+    self.context = nil
+    downstream.connections.leave(number)
   }
 
   func drain() { context?.close(promise: nil) }
@@ -102,16 +109,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     return downstream.configuration.trustedProxies.trusts(IPAddress(address)) ? nil : address
   }
 
-  private func leave() {
-    if let timer { downstream.context.timers.stop(timer) }
-    timer = nil
-    releasePlace()
-    context = nil
-    downstream.connections[ObjectIdentifier(self)] = nil
-  }
-
   private func start(_ context: ChannelHandlerContext) {
-    leave()
     let peer = ClientPeer(
       address: address, isUnknown: isUnknown, isSecure: isSecure, certificate: certificate(context))
     do {

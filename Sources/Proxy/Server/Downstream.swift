@@ -17,12 +17,24 @@ protocol DownstreamConnection: AnyObject {
   func resetUnread()
   /// Applies other limits to requests that begin from now on.
   func adopt(_ limits: LimitSettings)
+  /// The time since which it has been without a request and an unread response; `nil` if it is not.
+  var restingSince: NIODeadline? { get }
+  /// The client; `nil` before it is known.
+  var client: WaitingShares.Client? { get }
+  /// Closes the connection in order if it rests and nothing has arrived; false if not.
+  func closeResting() -> Bool
 }
 
 extension DownstreamConnection {
   var deliveries: [Delivery] { [] }
 
   var hasUnread: Bool { false }
+
+  var restingSince: NIODeadline? { nil }
+
+  var client: WaitingShares.Client? { nil }
+
+  func closeResting() -> Bool { false }
 
   /// Does nothing: the frames of HTTP/2 show that a response is cut.
   func resetUnread() {}
@@ -44,10 +56,11 @@ final class Downstream: @unchecked Sendable {
   let sharedBodies: SharedBodies
   /// The small writes of one turn to the clients that take HTTP/1.1 without TLS.
   let writes: WriteBatch
-  var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
+  var connections = Roster<any DownstreamConnection>()
+  private var resting = RestingConnections()
   /// Runs one delivery to its end, which may outlive the client's connection.
   var start: (Delivery) -> Void = { _ in
-    preconditionFailure("Downstream: a delivery before its runner was set")
+    invariantBroken("a delivery before its runner was set")
   }
 
   init(
@@ -75,7 +88,13 @@ final class Downstream: @unchecked Sendable {
     entry.status = problem.status
     entry.outcome = .refused
     entry.refusal = reason
-    configuration.accessLog.write(entry)
+    write(entry, to: configuration.accessLog)
+  }
+
+  /// Writes an entry of the access log, and in a second the number of those that it leaves out.
+  func write(_ entry: borrowing AccessLogEntry, to log: AccessLog) {
+    guard log.write(entry, now: NIODeadline.now().uptimeNanoseconds) else { return }
+    _ = context.timers.start(milliseconds: 1000) { log.writeLeftOut() }
   }
 
   /// Replaces the configuration. Deliveries under way keep theirs.
@@ -83,6 +102,23 @@ final class Downstream: @unchecked Sendable {
     context.loop.assertInEventLoop()
     self.configuration = configuration
     for connection in connections.values { connection.adopt(configuration.limits) }
+  }
+
+  /// Closes the connection that has rested longest, of the client that has most; false if none rests.
+  func closeResting() -> Bool {
+    context.loop.assertInEventLoop()
+    if resting.isSearchDue(at: .now()) {
+      resting.search(
+        connections.entries.map { .init(id: $0, client: $1.client, restingSince: $1.restingSince) },
+        at: .now())
+    }
+    while let next = resting.next() {
+      guard let connection = connections[next.id], connection.restingSince == next.restingSince else {
+        continue
+      }
+      if connection.closeResting() { return true }
+    }
+    return false
   }
 
   /// Whether a client has not taken all of a response yet.

@@ -1,5 +1,6 @@
 import NIOCore
 import Synchronization
+import Wire
 
 /// The room for connections, of all loops, whose TLS handshake or PROXY header is unfinished. Each of the two has a
 /// room of its own: before the PROXY header the client is unknown, so that the connections of one could take the places
@@ -57,7 +58,8 @@ final class HandshakeRoom: Sendable {
 extension HandshakeRoom.State {
   fileprivate mutating func remove(_ ticket: UInt64) -> (any Channel)? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
-    let count = counts[entry.client, default: 1]
+    let count = counts[entry.client, default: 0]
+    invariant(count > 0, "a connection leaves a room that does not count its client")
     counts[entry.client] = count > 1 ? count - 1 : nil
     return entry.channel
   }

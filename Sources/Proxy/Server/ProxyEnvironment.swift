@@ -1,5 +1,6 @@
 import Idempotency
 import Logging
+import Platform
 import Synchronization
 import Telemetry
 
@@ -19,12 +20,13 @@ public final class ProxyEnvironment: Sendable {
   /// The latest keyed requests for operators; `nil` where nobody can read them.
   public let journal: RequestJournal?
   let waiting = WaitingRoom()
-  let bodyThreads = BodyThreads()
+  let bodyThreads: BodyThreads
   /// The connections that await a PROXY header.
   let proxyHeaders = HandshakeRoom()
   /// The connections that await the rest of a TLS handshake.
   let handshakes = HandshakeRoom()
-  let unprotectedKeys = UnprotectedKeys()
+  let unprotectedKeys = RoutePace()
+  let unkeptResponses = RoutePace()
   let sightings = KeySightings()
   let known: KnownRecords
   let takeOvers: TakeOverGuard
@@ -32,6 +34,7 @@ public final class ProxyEnvironment: Sendable {
   let mismatches: MismatchNotes
   let losses: LossLog
   let captures = CaptureShare()
+  let waitingShares = WaitingShares()
   let retries = RetryBudgets()
   let reconciler: Reconciler
   let quotas = CallerQuotas()
@@ -42,8 +45,10 @@ public final class ProxyEnvironment: Sendable {
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), node: String = "",
     known: KnownRecords = KnownRecords(), takeOvers: TakeOverGuard = TakeOverGuard(),
     mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
-    journal: RequestJournal? = nil, losses: LossLog? = nil, logger: Logger
+    journal: RequestJournal? = nil, losses: LossLog? = nil, logger: Logger,
+    makePool: (Int) -> any WorkPool = { ThreadPool(threads: $0) }
   ) {
+    bodyThreads = BodyThreads(makePool: makePool)
     self.counters = counters
     self.tracer = tracer
     self.identityKey = identityKey

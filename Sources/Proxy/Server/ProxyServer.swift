@@ -1,7 +1,6 @@
 import Idempotency
 import Logging
 import NIOCore
-import NIOPosix
 import NIOSSL
 import Platform
 import Synchronization
@@ -13,14 +12,14 @@ import Wire
 public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
   private let workers: [Worker<Store, Backend>]
   private let environment: ProxyEnvironment
-  private let group: MultiThreadedEventLoopGroup
+  private let group: any EventLoopGroup
   /// The certificates of the listeners.
   private let certificates = Mutex<[ServerCertificate]>([])
 
   /// - Parameters:
   ///   - workers: One for each event loop of the group.
   public init(
-    workers: [Worker<Store, Backend>], environment: ProxyEnvironment, group: MultiThreadedEventLoopGroup
+    workers: [Worker<Store, Backend>], environment: ProxyEnvironment, group: any EventLoopGroup
   ) {
     self.workers = workers
     self.environment = environment
@@ -36,29 +35,24 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
   public func bind(_ listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
     let backlog: Int32 = 4096
-    let bootstrap = ServerBootstrap(group: group)
-      .serverChannelOption(.backlog, value: backlog)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      // Connections wait in the backlog until `startAccepting`.
-      .serverChannelOption(.autoRead, value: false)
-      // One read per wake-up: most requests are one read, and another one costs a system call.
-      .childChannelOption(.maxMessagesPerRead, value: 1)
-      .childChannelOption(.allowRemoteHalfClosure, value: true)
-      .childChannelOption(.recvAllocator, value: ClientReadSizes())
-      .childChannelInitializer { [self] channel in
-        channel.eventLoop.makeCompletedFuture { try accept(channel, at: listener) }
-      }
     switch listener.address {
     case .tcp(let host, let port):
-      return try await bootstrap.childChannelOption(.tcpOption(.tcp_nodelay), value: 1).bind(
-        host: host, port: port
-      ).get()
+      return try await listen(at: .tcp(host: host, port: port), backlog, listener)
     case .unix(let path):
       let socket = try UnixListenerSocket(path: path, mode: listener.mode, backlog: backlog)
-      let channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
+      let channel = try await listen(at: .bound(socket.descriptor), backlog, listener)
       channel.closeFuture.whenComplete { _ in socket.removeFile() }
       return channel
     }
+  }
+
+  private func listen(
+    at place: BoundListener.Place, _ backlog: Int32, _ listener: Listener
+  ) async throws -> any Channel {
+    let bound = BoundListener(at: place, backlog: backlog, reads: ClientReadSizes()) { [self] in
+      try accept($0, at: listener)
+    }
+    return try await workers[0].context.sockets.listen(bound, on: group).get()
   }
 
   /// Accepts connections from now on, beginning with those that wait.
@@ -68,12 +62,17 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
 
   private func accept(_ channel: any Channel, at listener: Listener) throws {
     guard let downstream = workers.first(where: { $0.context.loop === channel.eventLoop })?.downstream else {
-      preconditionFailure("ProxyServer: a connection on a loop without worker")
+      invariantBroken("a connection on a loop without worker")
     }
     environment.counters.add(.connections)
     let open = environment.counters.change(.openConnections, by: 1)
+    // A connection that ends before NIO has registered it becomes neither active nor inactive.
+    channel.closeFuture.whenComplete { [environment] _ in
+      environment.counters.change(.openConnections, by: -1)
+    }
     let limit = downstream.limits.maxConnections
-    guard open <= limit, !environment.isDraining else {
+    let mayEnter = !environment.isDraining && (open <= limit || downstream.closeResting())
+    guard mayEnter else {
       // Before a TLS handshake the client would understand no response.
       let getsResponse = listener.certificate == nil && open <= limit + RefusedConnection.maxResponses
       let refused = RefusedConnection(getsResponse: getsResponse, environment: environment)

@@ -46,8 +46,4 @@ final class RefusedConnection: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    environment.counters.change(.openConnections, by: -1)
-  }
 }

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import Platform
 import Telemetry
+import Wire
 
 /// All of the proxy on one event loop: its store, its way to the backends, its connections and exchanges.
 /// Confined to its loop, hence `@unchecked Sendable`.
@@ -16,21 +17,19 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// The clients' side.
   let downstream: Downstream
   /// The claims held here, so that a shutdown can mark as unknown those that it cannot finish.
-  private var leases: [ObjectIdentifier: LeaseKeeper<Store>] = [:]
+  private var leases = Roster<LeaseKeeper<Store>>()
   /// The pauses before retries on clients' behalf, which a shutdown ends.
-  var pauses: [ObjectIdentifier: Signal] = [:]
-  /// The claims that are being given back, by their numbers. A shutdown waits for them, or their keys stay blocked for
-  /// a lease.
-  var unusedClaims: [Int: (claim: Claim, release: Release)] = [:]
-  var unusedClaimCount = 0
-  /// The outcomes of overtaken runs that no record has yet, by their numbers. A shutdown waits for them.
-  var pendingOutcomes: [Int: PendingOutcome] = [:]
-  var pendingOutcomeCount = 0
+  var pauses = Roster<Signal>()
+  /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
+  var unusedClaims = Roster<(claim: Claim, release: Release)>()
+  /// The outcomes of overtaken runs that no record has yet. A shutdown waits for them.
+  var pendingOutcomes = Roster<PendingOutcome>()
   private(set) var isStopping = false
   /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one
   /// command may take by default.
   private static var abandonSpan: Int64 { 3000 }
   private var entropy = Entropy()
+  private var names = Entropy(count: 16)
   private var knownDigests: ShortDigests?
 
   public init(
@@ -56,8 +55,12 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for pause in pauses.values { pause.set() }
   }
 
-  /// A name for a new owner.
-  func newOwner() -> OwnerToken { OwnerToken(high: entropy.next(), low: entropy.next()) }
+  /// A name for a new owner. It is no older than a turn of the loop, in which its claim is written: two clones of a
+  /// running machine would hand out the same names, had they been fetched long before.
+  func newOwner() -> OwnerToken {
+    let (high, low) = names.fresh(now: BootInstant.now.nanoseconds)
+    return OwnerToken(high: high, low: low)
+  }
 
   /// The short digests by the secret of all nodes; `nil` until that is known, after which it stays the same.
   func digestsOfAllNodes() -> ShortDigests? {
@@ -69,12 +72,15 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   func newSpanID() -> UInt64 { max(entropy.next(), 1) }
 
   /// Keeps the lease of a granted claim until `endLease`.
-  func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
+  func keepLease(
+    of claim: Claim, for delivery: Delivery, by route: Route, firstRenewal: Milliseconds? = nil
+  ) -> LeaseKeeper<Store> {
     context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
-      claim, for: delivery, isEnforced: route.policy.isEnforced, store: store, context: context,
-      metrics: metrics)
-    leases[ObjectIdentifier(lease)] = lease
+      claim, for: delivery, isEnforced: route.policy.isEnforced,
+      uncountedRelease: route.policy.uncountedRelease, firstRenewal: firstRenewal, store: store,
+      context: context, metrics: metrics)
+    lease.number = leases.enter(lease)
     if knowsRecords(of: route, claim.id, for: delivery) { lease.enter(environment.known) }
     return lease
   }
@@ -93,7 +99,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   func endLease(_ lease: LeaseKeeper<Store>) {
     lease.stopRenewing()
-    leases[ObjectIdentifier(lease)] = nil
+    leases.leave(lease.number)
   }
 
   /// Renews the leases of all claims that are held at once.
@@ -118,6 +124,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
       let isUnsent = lease.giveUpUnsent()
       if !isUnsent { noteLoss(of: lease, .shutdown) }
       guard lease.delivery.responseState == .none else { continue }
+      // Retryable even with `on_unknown: hold`, since the record's end is not known yet: a retry learns it.
       RequestRunner(worker: self, delivery: lease.delivery).refuse(
         isUnsent ? .overloaded(.draining) : .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
@@ -224,6 +231,7 @@ final class Countdown: @unchecked Sendable {
   /// Notes the end of one task.
   func countDown() {
     timers.assertOnLoop()
+    invariant(left > 0, "more tasks end than were begun")
     left -= 1
     if left == 0 { isOver.set() }
   }

@@ -59,17 +59,18 @@ final class Section {
 
   func refuseUndeclared() {
     for (name, member) in members where !declared.contains(name) {
-      let allowed =
+      let places = MemberPlaces.of(name).map { "it belongs to \($0.asAlternatives)" }
+      let near = Suggestion.nearest(to: name, in: declared).map { "did you mean \($0)?" }
+      let advice =
         if name == "<<" {
-          "merge keys are not taken: write the members out, or put them in defaults"
-        } else if let places = MemberPlaces.of(name) {
-          "it belongs to \(places.asAlternatives)"
-        } else if let near = Suggestion.nearest(to: name, in: declared) {
-          "did you mean \(near)?"
+          ["merge keys are not taken: write the members out, or put them in defaults"]
+        } else if places != nil || near != nil {
+          [places, near].compactMap(\.self)
         } else {
-          "allowed are \(offered.joined(separator: ", "))"
+          ["allowed are \(offered.joined(separator: ", "))"]
         }
-      reader.refuse(member.path, at: member.keyPosition, "unknown member; \(allowed)")
+      reader.refuse(
+        member.path, at: member.keyPosition, "unknown member; \(advice.joined(separator: "; "))")
     }
   }
 

@@ -107,14 +107,6 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// Whether all routes of an upstream of another configuration are here, for an upstream at this address.
-  func hasRoutes(of known: KnownConfiguration, for upstream: String, at address: String) -> Bool {
-    known.routes.allSatisfy { route in
-      route.upstream != upstream
-        || routes.contains { $0.hasMatch(of: route) && $0.upstream.flatMap { upstreams[$0] } == address }
-    }
-  }
-
   /// Whether this configuration seems to be the next version of another one: for an upstream of the same name and
   /// address it has a route by the name of one that the other protects, or protects nothing.
   func seemsToSucceed(_ known: KnownConfiguration) -> Bool {
@@ -130,11 +122,6 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 }
 
 extension KnownConfiguration.Route {
-  fileprivate func hasMatch(of other: Self) -> Bool {
-    name == other.name && methods == other.methods && path == other.path && host == other.host
-      && headers == other.headers && graphql == other.graphql && spelling == other.spelling
-  }
-
   init(_ policy: RoutePolicy) {
     name = policy.name
     methods = policy.match.methods
@@ -148,7 +135,7 @@ extension KnownConfiguration.Route {
     self.caller = caller.parts.map(\.text)
     keys = policy.key.from.map(\.text)
     batch = policy.batch.map { [$0.items, $0.key] }
-    if policy.key.from.contains(.payload) { fingerprint = policy.recipe.text }
+    if policy.key.from.contains(.payload) { fingerprint = policy.recipe.ofKeys.text }
     endpoint = policy.endpoint.rawValue
     upstream = policy.upstream.name
   }

@@ -14,8 +14,8 @@ import Idempotency
 ///   in the namespace, and surely succeeds none there, then succeeds the other if one of its routes has the name of a
 ///   protected route of the other's for that upstream, or if it protects nothing of that upstream: loss of protection
 ///   must not pass for another service.
-/// - A configuration with all routes of an upstream of the other, at the same address and by another name, succeeds it:
-///   the upstream was renamed.
+/// - A configuration that records requests of the other, for an upstream at the same address and by another name,
+///   succeeds it: the upstream was renamed.
 /// - In a store that only one process can open, every configuration succeeds the previous one.
 /// - Any other configuration with an upstream of the same name belongs to another service, which may come to share its
 ///   records. One that records the same requests for an upstream of another name belongs to another service, too, or
@@ -119,12 +119,16 @@ private struct Relation {
     guard let old = known.policies, let new = own.policies else { return }
     let here = own.allUpstreams
     let common = Set(known.upstreams.keys).intersection(here.keys)
+    let comparison = IdentityComparison(from: old, to: new)
     let renamed = known.upstreams.filter { name, address in
-      here[name] == nil && here.values.contains(address)
-        && (!Self.isLocal(address) || own.hasRoutes(of: known, for: name, at: address))
+      guard here[name] == nil, here.values.contains(address) else { return false }
+      guard Self.isLocal(address) else { return true }
+      return comparison.changes { $0.upstream.name == name }.contains { change in
+        guard case .identified(let index, _) = change.end else { return false }
+        return here[new[index].upstream.name] == address
+      }
     }
     let names = isShared ? common.union(renamed.keys) : Set(known.upstreams.keys)
-    let comparison = IdentityComparison(from: old, to: new)
     let counts: (RoutePolicy) -> Bool = { names.contains($0.upstream.name) }
     let stays = common.contains { name in
       known.upstreams[name] == here[name] && !Self.isLocal(here[name] ?? "")
@@ -132,9 +136,9 @@ private struct Relation {
     follows = !isShared || stays || seemsToFollow || comparison.overlaps(where: counts)
     let taken = comparison.changes(where: { !counts($0) }).filter { $0.end != .unmatched }
     if follows {
-      changes = (comparison.changes(where: counts) + taken).flatMap {
-        $0.reasons(from: old, to: new, since: "in the configuration that used this namespace before")
-      }
+      changes = IdentityChange.reasons(
+        for: comparison.changes(where: counts) + taken, from: old, to: new,
+        since: "in the configuration that used this namespace before")
       if isShared, renamed.contains(where: { Self.isLocal($0.value) }) { changes.append(Self.sameRoutes) }
       if seemsToFollow, !changes.isEmpty { changes.append(Self.sameUpstream) }
       if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
@@ -171,8 +175,9 @@ private struct Relation {
 
   private static let sameRoutes = ReloadPlan.Reason(
     "store.namespace",
-    "remembers the same routes for an upstream of another name at the same address of its own machine: if this is "
-      + "another service, give it a namespace of its own")
+    "remembers requests of these routes for an upstream of another name at the same address of its own machine: if "
+      + "this is another service, give it a namespace of its own; if the upstream was renamed, write the old name, which "
+      + "is part of every record's identity")
 
   private static let sameUpstream = ReloadPlan.Reason(
     "store.namespace",

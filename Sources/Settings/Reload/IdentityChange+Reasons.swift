@@ -1,31 +1,44 @@
 import Idempotency
 
 extension IdentityChange {
-  /// The members of the new configuration that prevent the reload, each with both routes and a remedy.
+  /// The reasons against changes, one for each old route, each with a remedy. Those by which requests lose their
+  /// protection come first.
   ///
-  /// - Parameter since: The old route's state, as the end of a clause: `as it runs`.
-  func reasons(from old: [RoutePolicy], to new: [RoutePolicy], since: String) -> [ReloadPlan.Reason] {
+  /// - Parameter since: The old routes' state, as the end of a clause: `as it runs`.
+  static func reasons(
+    for changes: [IdentityChange], from old: [RoutePolicy], to new: [RoutePolicy], since: String
+  ) -> [ReloadPlan.Reason] {
+    let worst = Dictionary(grouping: changes, by: \.route).sorted { $0.key < $1.key }.compactMap {
+      _, changes in
+      changes.first(where: \.losesProtection) ?? changes.first
+    }
+    return (worst.filter(\.losesProtection) + worst.filter { !$0.losesProtection })
+      .map { $0.reason(from: old, to: new, since: since) }
+  }
+
+  private var losesProtection: Bool {
+    if case .identified = end { false } else { true }
+  }
+
+  private func reason(from old: [RoutePolicy], to new: [RoutePolicy], since: String) -> ReloadPlan.Reason {
     let before = old[route]
     let subject = "\(before.name) \(since)"
     switch end {
     case .identified(let index, let members):
       let requests =
         new[index].name == before.name ? "" : ", whose requests (\(before.match.summary)) it takes"
-      return members.map { member in
-        ReloadPlan.Reason(
-          "routes[\(index)].\(member)",
-          "is another than in \(subject)\(requests), so that a retry would find no record and run again; "
-            + Self.remedy)
-      }
-    case .unprotected(let index): return [unprotected(by: index, before, subject, new)]
+      let others = members.count > 1 ? ", as \(members.dropFirst().joined(separator: " and ")) is" : ""
+      return ReloadPlan.Reason(
+        "routes[\(index)].\(members[0])",
+        "is another than in \(subject)\(requests)\(others), so that a retry would find no record and run again; "
+          + Self.remedy)
+    case .unprotected(let index): return unprotected(by: index, before, subject, new)
     case .unmatched:
       let member = new.firstIndex { $0.name == before.name }.map { "routes[\($0)].match" } ?? "routes"
-      return [
-        ReloadPlan.Reason(
-          member,
-          "no route takes all requests that \(subject) protects (\(before.match.summary)), so that a retry would run "
-            + "again, unprotected; " + Self.remedy)
-      ]
+      return ReloadPlan.Reason(
+        member,
+        "no route takes all requests that \(subject) protects (\(before.match.summary)), so that a retry would run "
+          + "again, unprotected; " + Self.remedy)
     }
   }
 

@@ -166,8 +166,8 @@ extension ReloadPlan {
   private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {
     guard !new.allowsIdentityChange else { return [] }
     let changes = IdentityComparison(from: old.routes, to: new.routes).changes()
-    return addresses(old, new)
-      + changes.flatMap { $0.reasons(from: old.routes, to: new.routes, since: "as it runs") }
+    return IdentityChange.reasons(for: changes, from: old.routes, to: new.routes, since: "as it runs")
+      + addresses(old, new)
   }
 
   /// The reason against a change of the trusted proxies, which determine the address of a caller.

@@ -4,11 +4,14 @@ extension CallerPart {
   static let allowed =
     "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
 
+  /// Reads a part as a file has it.
+  static func read(_ text: String) throws(Refusal) -> CallerPart { try SourceText.parse(text, parse) }
+
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
     if text == "address" { return .address }
     if text == "client_certificate" { return .clientCertificate(.identity) }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2 else { throw Refusal("must be \(allowed)") }
+    guard parts.count == 2 else { throw refusal(of: text) }
     switch parts[0] {
     case "header": return .header(try Token.identityField(parts[1]))
     case "cookie":
@@ -28,7 +31,11 @@ extension CallerPart {
         throw Refusal("must be client_certificate, client_certificate:subject or client_certificate:san")
       }
       return .clientCertificate(part)
-    default: throw Refusal("must be \(allowed)")
+    default: throw refusal(of: text)
     }
+  }
+
+  private static func refusal(of text: String) -> Refusal {
+    SourceText.refusal(of: text, allowed: allowed, words: ["address", "client_certificate"])
   }
 }

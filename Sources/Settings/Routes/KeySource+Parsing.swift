@@ -9,19 +9,25 @@ extension KeySource {
   static func parse(_ text: String) throws(Refusal) -> KeySource {
     if text == "payload" { return .payload }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, !parts[1].isEmpty else { throw Refusal("must be \(allowed)") }
+    guard parts.count == 2, !parts[1].isEmpty else { throw refusal(of: text) }
     switch parts[0] {
     case "header": return .header(try Token.identityField(parts[1]))
     case "query": return .query(String(parts[1]))
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "form": return .form(String(parts[1]))
-    default: throw Refusal("must be \(allowed)")
+    default: throw refusal(of: text)
     }
+  }
+
+  private static func refusal(of text: String) -> Refusal {
+    SourceText.refusal(of: text, allowed: allowed, words: ["payload"])
   }
 
   /// Reads a source: a text, or a list of the parts of one key.
   static func read(_ value: Value) -> KeySource? {
-    guard value.isList else { return value.parsed("a key source", parse) }
+    guard value.isList else {
+      return value.parsed("a key source") { text throws(Refusal) in try SourceText.parse(text, parse) }
+    }
     let parts = value.list("a list such as [query:token, query:page]", of: "a part", parsePart) ?? []
     guard !value.hasFault else { return nil }
     if let refusal = refusal(of: parts) {
@@ -32,7 +38,7 @@ extension KeySource {
   }
 
   private static func parsePart(_ text: String) throws(Refusal) -> KeySource {
-    let part = try parse(text)
+    let part = try SourceText.parse(text, parse)
     guard part != .payload else { throw Refusal("is a key by itself; take it out of this list") }
     return part
   }

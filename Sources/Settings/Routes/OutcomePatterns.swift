@@ -8,6 +8,11 @@ struct OutcomePatterns {
     OutcomeTable(final: lists[.final] ?? [], retry: lists[.retry] ?? [], unknown: lists[.unknown] ?? [])
   }
 
+  /// Takes the lists that a profile sets in place of those of before.
+  mutating func adopt(_ preset: OutcomeTable) {
+    for (outcome, patterns) in preset.own where !patterns.isEmpty { lists[outcome] = patterns }
+  }
+
   /// Reads `outcomes`. A list replaces the previous list of its class.
   mutating func read(_ section: Section) {
     var elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]] = [:]

@@ -20,6 +20,12 @@ extension RouteDraft {
         section.refuseMissing("reconcile", message)
       }
     }
+    if isReconciled, policy.reconcile?.absent == nil, section.isSound("reconcile") {
+      section["reconcile"]?.warn(
+        "has no absent, so that no request whose response was lost runs again: one that the backend does not know stays "
+          + "unknown; name the response to the query by which it states that, and a mark that only the query's handler "
+          + "makes: \(ReconcilePolicy.mark)")
+    }
     if !isReconciled, section.isSound("on_unknown", "reconcile") {
       section["reconcile"]?.refuse("has no effect without on_unknown: reconcile; take it out, or write that")
     }
@@ -35,16 +41,9 @@ extension ReconcilePolicy {
     }
     if let member = section.member("headers") { readHeaders(member) }
     applied = Self.statuses("applied", section) ?? applied
-    absent = Self.statuses("absent", section) ?? absent
+    if let member = section.member("absent") { readAbsent(member) }
     if section.isSound("applied"), applied.isEmpty {
       section["applied"]?.refuse("must name a status, or no query could ever find the request: write [200]")
-    }
-    if section.isSound("applied", "absent"), let both = applied.first(where: absent.contains) {
-      if let member = section["absent"] {
-        member.refuse("has \(both), which is one of applied, too")
-      } else {
-        section["applied"]?.refuse("has \(both), which is one of absent by default: write absent, too")
-      }
     }
     status = section.member("status")?.parsed("a status such as 201", Self.recordedStatus) ?? status
   }
@@ -57,6 +56,59 @@ extension ReconcilePolicy {
       throw Refusal("must contain \(placeholder), by which the backend finds the request")
     }
     return text
+  }
+
+  /// The example of a mark in error messages.
+  fileprivate static let mark = "absent: {status: [404], json: {/code: order_not_found}}"
+
+  /// Reads the response that states that there was no request. A list of statuses, as earlier versions took it, has no
+  /// mark.
+  private mutating func readAbsent(_ member: Value) {
+    guard !member.isList else {
+      member.refuse(
+        "must name a mark that only the handler of the query makes, since a 404 may come from a gateway or a wrong "
+          + "path, and the request would run again: write \(Self.mark), or header in place of json")
+      return
+    }
+    var absence = absent ?? Absence()
+    member.section { section in
+      absence.statuses = Self.statuses("status", section) ?? absence.statuses
+      if let member = section.member("header") { absence.headers = Self.fields(member) ?? absence.headers }
+      if let member = section.member("json") { absence.members = Self.members(member) ?? absence.members }
+      if section.isSound("status"), absence.statuses.isEmpty {
+        section["status"]?.refuse("must name a status: write [404]")
+      }
+      if section.isSound("header", "json"), !absence.hasMark {
+        member.refuse(
+          "must have a member header or json, by which the handler of the query is known: \(Self.mark)")
+      }
+    }
+    absent = absence
+  }
+
+  private static func fields(_ member: Value) -> [Field]? {
+    member.members("a mapping such as {X-Order-Lookup: none}")?.compactMap { name, value in
+      guard Token.isToken(name) else {
+        value.reader.refuse(
+          value.path, at: value.keyPosition, "must name a header field, such as X-Order-Lookup")
+        return nil
+      }
+      return value.parsed("a header's value") { (text) throws(Refusal) in text }.map {
+        Field(name: name, value: $0)
+      }
+    }
+  }
+
+  private static func members(_ member: Value) -> [Absence.Member]? {
+    member.members("a mapping such as {/code: order_not_found}")?.compactMap { name, value in
+      guard name.hasPrefix("/"), JSONPointer(name) != nil else {
+        value.reader.refuse(
+          value.path, at: value.keyPosition, "must be a JSON pointer that begins with a slash, such as /code")
+        return nil
+      }
+      return value.parsed("a text, a number, true or false") { (text) throws(Refusal) in text }
+        .map { Absence.Member(pointer: name, value: $0) }
+    }
   }
 
   /// The fields that frame the query, belong to its connection or state its target.

@@ -47,11 +47,13 @@ struct RouteDraft {
     section.duration("lease", into: &policy.lease, atLeast: .seconds(1))
     readRetention(section)
     section.section("outcomes") { patterns.read($0) }
+    section.choice("behind", into: &policy.behind)
     section.choice("on_unknown", into: &policy.onUnknown)
     section.limit("max_attempts", into: &policy.maxAttempts, atMost: 1_000_000)
     section.choice("on_store_failure", into: &policy.onStoreFailure)
     // One buffer holds a body, and none takes more than 4 GiB.
     section.size("max_request_body", into: &policy.maxRequestBody, in: 0...2 << 30)
+    policy.recipe = policy.recipe.limited(to: policy.maxRequestBody)
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...2 << 30)
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
@@ -106,6 +108,7 @@ struct RouteDraft {
     var preset = Self().policy
     preset.adopt(profile)
     isOptionalByProfile = preset.idempotency == .optional
+    patterns.adopt(preset.outcomes)
     if profile == .webhook { sharesCaller = true }
   }
 
@@ -121,10 +124,12 @@ struct RouteDraft {
       return
     }
     if let parts = section.member("parts"),
-      let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.parse)
+      let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.read)
     {
       if list.isEmpty, !parts.hasFault { parts.refuse("must name at least one part: \(CallerPart.allowed)") }
       caller.parts = list
+      // The callers that may lack a part belong to the parts: what `defaults` allows for its own does not reach these.
+      caller.anonymous = .refuse
     }
     section.choice("anonymous", into: &caller.anonymous)
     let schemes = section.member("schemes")?

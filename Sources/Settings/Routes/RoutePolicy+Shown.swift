@@ -27,6 +27,7 @@ extension RoutePolicy {
       "remember": .span(remember),
       "unknown_retention": .span(unknownRetention),
       "outcomes": outcomes.shown,
+      "behind": .word(behind),
       "on_unknown": .word(onUnknown),
       "reconcile": reconcile?.shown,
       "max_attempts": .number(maxAttempts ?? 0),
@@ -77,8 +78,18 @@ extension ReconcilePolicy {
       "path": .target(path),
       // Values are credentials.
       "headers": .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
-      "applied": .list(applied.map(Shown.number)), "absent": .list(absent.map(Shown.number)),
+      "applied": .list(applied.map(Shown.number)), "absent": absent?.shown,
       "status": status.map(Shown.number),
+    ]
+  }
+}
+
+extension ReconcilePolicy.Absence {
+  fileprivate var shown: Shown {
+    [
+      "status": .list(statuses.map(Shown.number)),
+      "header": .members(headers.map { Shown.Member($0.name, .text($0.value)) }),
+      "json": .members(members.map { Shown.Member($0.pointer, .text($0.value)) }),
     ]
   }
 }

@@ -14,6 +14,8 @@ extension RoutePolicy {
         warnings.append(Self.keyWarning(part))
       }
     }
+    if caller?.provesNothing == true { warnings.append(Self.proofWarning(parts)) }
+    if caller?.anonymous == .allow, parts.count > 1 { warnings.append(Self.anonymousWarning(parts)) }
     if !parts.isEmpty, parts.allSatisfy(\.isOfManyClients) { warnings.append(Self.commonWarning(parts)) }
     if !requestsCertificates, parts.contains(where: \.isCertificate) {
       warnings.append(
@@ -40,6 +42,20 @@ extension RoutePolicy {
   private static func deliveryWarning(_ part: CallerPart) -> String {
     "has the part \(part.text), which is commonly different in each delivery: every retry is another caller's then, "
       + "and runs again; name what stays, such as the token's subject (jwt:sub), or an account header that a gateway sets"
+  }
+
+  /// The reason why another client may get a caller's responses.
+  private static func proofWarning(_ parts: [CallerPart]) -> String {
+    "has no part that is a credential (\(parts.map(\.text).joined(separator: " and "))): whoever knows another client's "
+      + "key and payload gets its recorded response, which the backend is not asked about; add what proves the client, "
+      + "such as header:Authorization or jwt:sub"
+  }
+
+  /// The reason why a retry may have another caller and run again.
+  private static func anonymousWarning(_ parts: [CallerPart]) -> String {
+    "counts a missing part as an empty one (anonymous: allow) beside others (\(parts.map(\.text).joined(separator: ", "))): "
+      + "where one of them comes or goes between two deliveries, as a cookie does, the retry is another caller's and runs "
+      + "again; name one part that all deliveries of an intent have"
   }
 
   /// The reason why all clients are one caller.

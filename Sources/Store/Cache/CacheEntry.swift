@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The head of one cached outcome in the log. The outcome's bytes follow it. Bitwise copyable, because the log reuses
 /// its memory without deinitialising what it held.
@@ -52,7 +53,7 @@ struct CacheEntry: BitwiseCopyable {
     case .statusOnly(_, let location):
       content = location == nil ? .status : .statusAndLocation
       sizes = (location?.utf8.count ?? 0, 0, 0)
-    case .encoded: preconditionFailure("CacheEntry: an encoded outcome")
+    case .encoded: invariantBroken("an encoded outcome")
     }
     fields = UInt32(sizes.fields)
     body = UInt32(sizes.body)
@@ -81,6 +82,9 @@ struct CacheEntry: BitwiseCopyable {
 
   /// Creates the outcome from the bytes that follow the head.
   func outcome(from memory: UnsafeMutableRawPointer) -> Outcome {
+    invariant(
+      Int(fields) + Int(body) + Int(trailers) <= length - MemoryLayout<CacheEntry>.stride,
+      "an entry is shorter than its parts")
     switch content {
     case .response:
       let (fields, body, trailers) = (Int(fields), Int(body), Int(trailers))

@@ -1,3 +1,5 @@
+import Wire
+
 /// The place of each record's entry in the log: a hash table with open addressing and linear probing, whose words are a
 /// hash and a place.
 ///
@@ -32,7 +34,7 @@ struct CacheIndex {
 
   /// Adds a place. The index must not be full, and must not contain the place.
   mutating func insert(_ hash: UInt32, _ place: UInt32) {
-    precondition(!isFull)
+    invariant(!isFull, "an entry is added to a full index")
     var slot = Int(hash) & mask
     while words[slot] != 0 { slot = (slot + 1) & mask }
     words[slot] = UInt64(hash) << 32 | UInt64(place) + 1
@@ -44,7 +46,7 @@ struct CacheIndex {
     let word = UInt64(hash) << 32 | UInt64(place) + 1
     var hole = Int(hash) & mask
     while words[hole] != word {
-      precondition(words[hole] != 0, "CacheIndex: removed what is not there")
+      invariant(words[hole] != 0, "removed what is not there")
       hole = (hole + 1) & mask
     }
     var next = (hole + 1) & mask

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The entries of one shard, in a ring of memory in the order of their arrival, with an index.
 ///
@@ -76,6 +77,8 @@ struct CacheLog: ~Copyable {
       id, fingerprint.digest, recipe: number(of: fingerprint.recipe.plain), record, expiry: expiry)
     guard entry.length <= capacity else { return }
     makeRoom(for: entry)
+    invariant(head % capacity + entry.length <= capacity, "an entry would end beyond the ring")
+    invariant(bytes + entry.length <= capacity, "an entry would begin on the oldest one")
     let place = UInt32(truncatingIfNeeded: head % capacity / Self.unit)
     start(of: place).initializeMemory(as: CacheEntry.self, to: entry)
     entry.write(record.outcome, to: bytes(at: place))
@@ -102,7 +105,7 @@ struct CacheLog: ~Copyable {
   }
 
   private func start(of place: UInt32) -> UnsafeMutableRawPointer {
-    guard let memory else { preconditionFailure("CacheLog: nothing was put in yet") }
+    guard let memory else { invariantBroken("nothing was put in yet") }
     return memory + Int(place) * Self.unit
   }
 
@@ -156,6 +159,7 @@ struct CacheLog: ~Copyable {
   }
 
   private mutating func dropOldest() {
+    invariant(tail < head, "the oldest entry of an empty ring is dropped")
     let place = UInt32(truncatingIfNeeded: tail % capacity / Self.unit)
     takeOut(place)
   }
@@ -180,6 +184,7 @@ struct CacheLog: ~Copyable {
       guard oldest.isDead else { return }
       tail += oldest.length
     }
+    invariant(tail == head && index.count == 0, "a ring is empty, and its index is not")
     // Empty: the ring starts over, in one piece.
     (head, tail, lapEnd) = (0, 0, nil)
   }

@@ -48,9 +48,11 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     try await base.markUnknown(claim, because: cause)
   }
 
-  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    try await base.find(id, opening: key)
+  public func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    try await base.find(id, reading: reading)
   }
+
+  public func isDown(for id: RecordID) async -> Bool { await base.isDown(for: id) }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)

@@ -1,6 +1,7 @@
 import GRDB
 import GRDBSQLite
 import Glibc
+import Idempotency
 import Platform
 
 /// A consistent copy of the embedded store's file, made while a process uses it.
@@ -79,6 +80,26 @@ public enum EmbeddedCopy {
       return queue
     } catch {
       throw EmbeddedStoreError(error, opening: path)
+    }
+  }
+}
+
+/// The facts of the namespace in the embedded store's file, read while a process may use it.
+public enum EmbeddedFacts {
+  /// A fact's value; `nil` if it has none, or there is no file yet.
+  public static func value(
+    of fact: NamespaceFact, inFile path: String
+  ) throws(EmbeddedStoreError) -> String? {
+    guard FilePresence.length(of: path) > 0 else { return nil }
+    let queue = try EmbeddedCopy.opened(path)
+    do {
+      let value = try queue.read {
+        try String.fetchOne($0, sql: "SELECT value FROM fact WHERE name = ?", arguments: [fact.name])
+      }
+      try queue.close()
+      return value
+    } catch {
+      throw .cannotOpen(path: path, reason: "\(error)")
     }
   }
 }

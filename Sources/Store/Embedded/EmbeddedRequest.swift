@@ -1,9 +1,15 @@
 import Idempotency
 import NIOCore
 import Synchronization
+import Wire
 
 /// A caller's command in the writer's queue.
 protocol EmbeddedRequest: AnyObject, Sendable {
+  /// The bytes of a response that it writes or is likely to read, if it takes turns with others like it; `nil` if it
+  /// does not.
+  var largeBytes: Int? { get }
+  /// The number of the caller whose response that is.
+  var turn: Int { get }
   /// Marks the command as running. False if its time-out has passed: then it must not run.
   func begin() -> Bool
   /// Runs the command inside the writer's transaction and keeps its result for `deliver`.
@@ -16,7 +22,14 @@ protocol EmbeddedRequest: AnyObject, Sendable {
   /// the queue's lock.
   func countTick() -> Int
   /// Gives the caller an error, because the command's time-out has passed.
-  func expire()
+  ///
+  /// - Parameter isServing: Whether the writer has run other commands meanwhile.
+  func expire(isServing: Bool)
+}
+
+extension EmbeddedRequest {
+  var largeBytes: Int? { nil }
+  var turn: Int { 0 }
 }
 
 /// The effect of a command on the table.
@@ -75,10 +88,13 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
   }
 
   /// Gives the caller an error. A command that did not begin never runs; one that did may still be committed.
-  func expire() {
-    let text = "the store's file is locked or its disk is too slow: a command took longer than store.timeout"
+  func expire(isServing: Bool) {
+    let text =
+      isServing
+      ? "the store has too much to do: a command has waited for longer than store.timeout"
+      : "the store's file is locked or its disk is too slow: a command took longer than store.timeout"
     if progress.compareExchange(expected: .waiting, desired: .ended, ordering: .relaxed).exchanged {
-      receiver.receive(.failure(.unavailable(text)))
+      receiver.receive(.failure(isServing ? .busy(text) : .unavailable(text)))
     } else {
       fail(.fateUnknown(text))
     }
@@ -114,18 +130,30 @@ final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedReques
   private let rule: Rule
   /// The rule for a row that cannot be read, which gets the row's attempt. If it is `nil`, such a row is an error.
   private let unreadable: Unreadable?
+  private let readsResponse: Bool
+  let largeBytes: Int?
+  let turn: Int
 
-  init(_ id: RecordID, reply: Receiver, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
+  init(
+    _ id: RecordID, reply: Receiver, unreadable: Unreadable? = nil, load: RequestLoad = .small,
+    _ rule: @escaping Rule
+  ) {
     self.id = id
     self.rule = rule
     self.unreadable = unreadable
+    switch load {
+    case .state: (readsResponse, largeBytes, turn) = (false, nil, 0)
+    case .small: (readsResponse, largeBytes, turn) = (true, nil, 0)
+    case .large(let bytes, let turn):
+      (readsResponse, largeBytes, self.turn) = (true, bytes, turn)
+    }
     super.init(reply)
   }
 
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
     let found: RecordTable.Found
     do throws(TableError) {
-      found = try table.find(id)
+      found = try table.find(id, readsResponse: readsResponse)
     } catch {
       switch error {
       case .sql(let error): throw error
@@ -145,12 +173,33 @@ final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedReques
     _ step: RecordStep<Reply>, over found: RecordTable.Found, on table: RecordTable
   ) throws(SQLError) -> RecordEffect {
     result = .success(step.outcome)
+    invariant(readsResponse || step.change == .none, "a record is written that was read without its response")
     switch step.change {
     case .none: return .none
     case .delete: try table.remove(id, found)
     case .put(let entry): try table.put(id, entry, over: found)
     }
     return RecordEffect(hasWritten: true, ended: step.change.ends ? id : nil)
+  }
+}
+
+/// The cost of a command for the writer.
+enum RequestLoad {
+  /// It reads the record's state alone, and changes nothing.
+  case state
+  /// It is over at once, or most likely so.
+  case small
+  /// It moves so many bytes of a response of the caller with this number, and takes turns with others like it.
+  case large(Int, turn: Int)
+
+  /// The size up to which a response is written among the other commands, in bytes.
+  private static let maxSmall = 64 << 10
+  /// The size that a response counts as if it is read and its size is not known, in bytes.
+  static let assumed = 1 << 20
+
+  /// The load of a command that writes an outcome.
+  static func writing(_ outcome: Outcome, turn: Int) -> RequestLoad {
+    outcome.size > maxSmall ? .large(outcome.size, turn: turn) : .small
   }
 }
 

@@ -166,7 +166,10 @@ extension EmbeddedStore {
   private func complete(
     _ claim: Claim, with completion: Completion, stored: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let reply = try await submit(claim.id) { RecordRules.complete($0, claim, with: stored, now: $1) }
+    let load = RequestLoad.writing(stored.outcome, turn: claim.turn)
+    let reply = try await submit(claim.id, load: load) {
+      RecordRules.complete($0, claim, with: stored, now: $1)
+    }
     return try await codec.decoded(reply, to: completion, stored: stored, of: claim)
   }
 
@@ -181,10 +184,17 @@ extension EmbeddedStore {
     return try await opened(outcome, claim)
   }
 
-  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    let standing = try await submit(id) { RecordStep(.none, RecordRules.find($0, now: $1)) }
+  public func isDown(for id: RecordID) async -> Bool { !writer.isServing }
+
+  public func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    guard case .response(let key, let reader) = reading else {
+      return try await submit(id, load: .state) { RecordStep(.none, RecordRules.find($0, now: $1)) }
+    }
+    // Clients may ask for one response as often as they like.
+    let load = reader.map { RequestLoad.large(RequestLoad.assumed, turn: $0.turn) } ?? .small
+    let standing = try await submit(id, load: load) { RecordStep(.none, RecordRules.find($0, now: $1)) }
     guard standing.encodedOutcome != nil else { return standing }
-    return try await codec.decoded(standing, of: id, key)
+    return try await codec.decoded(standing, of: id, key, turn: reader?.turn ?? 0)
   }
 
   public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
@@ -226,11 +236,11 @@ extension EmbeddedStore {
 
   /// Queues a command and waits for its result.
   private func submit<Reply: Sendable>(
-    _ id: RecordID, unreadable: RecordRequest<Reply>.Unreadable? = nil,
+    _ id: RecordID, unreadable: RecordRequest<Reply>.Unreadable? = nil, load: RequestLoad = .small,
     _ rule: @escaping RecordRequest<Reply>.Rule
   ) async throws(StoreError) -> Reply {
     let result = await withUnsafeContinuation { continuation in
-      enqueue(RecordRequest(id, reply: .task(continuation), unreadable: unreadable, rule))
+      enqueue(RecordRequest(id, reply: .task(continuation), unreadable: unreadable, load: load, rule))
     }
     return try result.get()
   }

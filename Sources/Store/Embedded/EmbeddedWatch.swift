@@ -2,6 +2,7 @@ import Idempotency
 import NIOCore
 import NIOPosix
 import Synchronization
+import Wire
 
 /// One task's wait for the end of a record. The writer's thread wakes it, and the task resumes on its own executor.
 public final class EmbeddedWatch: RecordWatch {
@@ -30,7 +31,7 @@ public final class EmbeddedWatch: RecordWatch {
     guard span > 0 else { return }
     await withUnsafeContinuation { continuation in
       let wait: Int? = state.withLock { state in
-        precondition(state.waiter == nil, "EmbeddedWatch: a second task waits while one does")
+        invariant(state.waiter == nil, "a second task waits while one does")
         guard !state.isSet else {
           state.isSet = false
           return nil

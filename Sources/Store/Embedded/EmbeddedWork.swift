@@ -4,6 +4,7 @@ import GRDBSQLite
 import Idempotency
 import Logging
 import Synchronization
+import Wire
 
 /// The writer's work on the open database: groups of commands, and housekeeping in between. Confined to the database's
 /// thread.
@@ -79,6 +80,8 @@ final class EmbeddedWork {
     }
     do throws(TransactionError) {
       let effect = try commit(group)
+      invariant(effect.count > 0, "a transaction has run none of its commands")
+      writer.served()
       let part = group.prefix(effect.count)
       // A commit into a file that is gone is lost with this process.
       if effect.hasWritten { watchFile() }
@@ -112,6 +115,8 @@ final class EmbeddedWork {
       for request in group { _ = runPart(of: [request]) }
       return
     }
+    // A full disk is an answer, and often the doing of those who are answered.
+    if error.isFull { writer.served() }
     logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
     noteHindrance(error)
     for request in group { request.fail(error.storeError) }

@@ -2,6 +2,7 @@ import Dispatch
 import GRDB
 import Idempotency
 import Logging
+import Platform
 import Synchronization
 
 /// The group commit: all commands that wait run in one transaction, with one wait for the disk.
@@ -19,6 +20,7 @@ final class EmbeddedWriter: Sendable {
   let logger: Logger
   let timeout: Milliseconds
   let logBound: Int
+  private let servedAt: ServingTime
   private let clock: StoreClock
   private let watchdog: Watchdog
 
@@ -30,8 +32,18 @@ final class EmbeddedWriter: Sendable {
     self.clock = clock
     self.timeout = timeout
     self.logger = logger
-    watchdog = Watchdog(every: timeout / Int64(Self.ticks)) { [queue] in queue.tick(limit: Self.ticks) }
+    let (queue, servedAt) = (queue, ServingTime(within: timeout - timeout / 4))
+    self.servedAt = servedAt
+    watchdog = Watchdog(every: timeout / Int64(Self.ticks)) {
+      queue.tick(limit: Self.ticks, isServing: servedAt.isRecent)
+    }
   }
+
+  /// Whether commands were run a short time ago.
+  var isServing: Bool { servedAt.isRecent }
+
+  /// Notes that commands were run, or that SQLite has said why it takes no changes.
+  func served() { servedAt.note() }
 
   /// Works until the queue is closed. Runs on the database's own thread, and keeps the lock until then.
   func run(on database: Database, _ presence: FilePresence, under lock: FileLock) {
@@ -47,6 +59,21 @@ final class EmbeddedWriter: Sendable {
       }
     }
     watchdog.cancel()
+  }
+}
+
+/// The time when the writer last ran commands. A command takes turns with others for less than its time-out, while the
+/// writer runs some: one that waits for longer without that waits for the disk, or for a lock. Safe from any thread.
+private final class ServingTime: Sendable {
+  private let span: Milliseconds
+  private let nanoseconds = Atomic<Int64>(BootInstant.now.nanoseconds)
+
+  init(within span: Milliseconds) { self.span = span }
+
+  func note() { nanoseconds.store(BootInstant.now.nanoseconds, ordering: .relaxed) }
+
+  var isRecent: Bool {
+    BootInstant.now - BootInstant(nanoseconds: nanoseconds.load(ordering: .relaxed)) < span
   }
 }
 

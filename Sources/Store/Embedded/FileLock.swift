@@ -1,6 +1,7 @@
 import Glibc
 import Platform
 import Synchronization
+import Wire
 
 /// The exclusive lock of this process on a database file: a `flock` on a side file, and a lock on the database itself,
 /// because the side file may get deleted.
@@ -66,7 +67,7 @@ final class FileLock: Sendable {
       throw error
     }
     guard let identity = FileStatus(descriptor: descriptor)?.identity else {
-      preconditionFailure("FileLock: an open file without an identity")
+      invariantBroken("an open file without an identity")
     }
     database = identity
     held = Mutex(Held(descriptors: Descriptors(side: side, database: descriptor), note: note))

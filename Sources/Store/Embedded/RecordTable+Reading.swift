@@ -3,7 +3,10 @@ import NIOCore
 
 extension RecordTable {
   /// Returns the entry with an ID.
-  func find(_ id: RecordID) throws(TableError) -> Found {
+  ///
+  /// - Parameter readsResponse: Whether a completed entry has its response. Without it, the entry must not be written.
+  func find(_ id: RecordID, readsResponse: Bool = true) throws(TableError) -> Found {
+    self.readsResponse = readsResponse
     var found = try stored(id)
     if let hold { found.entry = found.entry?.held(by: hold) }
     return found
@@ -46,6 +49,7 @@ extension RecordTable {
       attempt: Int(statements.select.integer(2)),
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
       onlyRejectedSoFar: statements.select.integer(8) & Flag.onlyRejectedSoFar != 0,
+      uncountedAttempts: state == .completed || state == .tombstone ? 0 : Int(statements.select.integer(13)),
       unknownRetention: Milliseconds(statements.select.integer(9)),
       remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)),
       attribution: statements.select.isNull(16) ? nil : Attribution(text: statements.select.string(16)))
@@ -90,6 +94,7 @@ extension RecordTable {
 
   private func outcome(_ format: Format, _ response: Int64?) throws(TableError) -> Outcome {
     let status = Int(statements.select.integer(13))
+    guard readsResponse else { return .statusOnly(status: status, location: nil) }
     if let response { return try self.response(response, format, status: status) }
     let location = statements.select.isNull(14) ? nil : statements.select.string(14)
     return switch format {

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 extension RecordTable {
   /// Replaces the entry that was found.
@@ -55,6 +56,8 @@ extension RecordTable {
     statements.replace.bind(13, record.remember.count)
     for index in Int32(14)...19 { statements.replace.bindNull(index) }
     if let attribution = record.attribution { statements.replace.bind(19, attribution.text) }
+    // A completion replaces it. An earlier version passes it over.
+    if record.uncountedAttempts > 0 { statements.replace.bind(16, Int64(record.uncountedAttempts)) }
     switch record.state {
     case .inFlight(let leaseUntil):
       statements.replace.bind(3, State.inFlight.rawValue)
@@ -96,6 +99,7 @@ extension RecordTable {
         try insert.lending(3, response.trailers) { () throws(SQLError) in try insert.run() }
       }
     }
+    invariant(insert.lastInserted > 0, "a response is stored in no row")
     return insert.lastInserted
   }
 }

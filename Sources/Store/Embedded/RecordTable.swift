@@ -47,6 +47,8 @@ final class RecordTable {
   /// The size of the responses that the transaction has read, in bytes, which is the memory that their readers will
   /// hold. Each reader makes a copy of an encoded response.
   private(set) var bytesRead = 0
+  /// Whether the entry that is being found is read with its response.
+  var readsResponse = true
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }
 

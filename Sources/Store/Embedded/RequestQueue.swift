@@ -1,14 +1,35 @@
 import Dispatch
 import Idempotency
 import Synchronization
+import Wire
 
-/// The queue between the tasks of all event loops, which add commands, and the writer, which takes all at once.
+/// The queue between the tasks of all event loops, which add commands, and the writer, which takes all that are small and
+/// a bounded part of those that move large responses: claims, renewals and small completions wait for no more than that.
 final class RequestQueue: Sendable {
+  /// The bytes of large responses that the writer takes at once. One may be larger.
+  private static let largeBudget = 1 << 20
+
   private struct State {
+    /// The commands that the writer takes next.
     var waiting: [any EmbeddedRequest] = []
     /// The commands that the writer has taken and not finished.
     var taken: [any EmbeddedRequest] = []
+    /// The turns of the commands that move large responses.
+    var turns = TurnQueue(budget: RequestQueue.largeBudget)
+    /// Those that wait for their turns.
+    var later: [TurnQueue.Place: any EmbeddedRequest] = [:]
+    /// The places of those in `waiting`, and of those in `taken`.
+    var admitted: [TurnQueue.Place] = []
+    var begun: [TurnQueue.Place] = []
     var isClosed = false
+
+    /// Moves the commands whose turn it is to those that are taken next.
+    mutating func admit() {
+      while let place = turns.takeNext() {
+        admitted.append(place)
+        if let request = later.removeValue(forKey: place) { waiting.append(request) }
+      }
+    }
   }
 
   private let state = Mutex(State())
@@ -19,8 +40,14 @@ final class RequestQueue: Sendable {
   func add(_ request: any EmbeddedRequest) -> Bool {
     let (isAccepted, isFirst) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
-      state.waiting.append(request)
-      return (true, state.waiting.count == 1)
+      let wasEmpty = state.waiting.isEmpty
+      if let bytes = request.largeBytes {
+        state.later[state.turns.enter(caller: request.turn, bytes: bytes)] = request
+        state.admit()
+      } else {
+        state.waiting.append(request)
+      }
+      return (true, wasEmpty && !state.waiting.isEmpty)
     }
     if isFirst { wakeUp.signal() }
     return isAccepted
@@ -35,7 +62,7 @@ final class RequestQueue: Sendable {
     if isFirst { wakeUp.signal() }
   }
 
-  /// Waits for commands, until `deadline` at most, and takes them all; `nil` once the queue is closed and empty.
+  /// Waits for commands, until `deadline` at most, and takes them; `nil` once the queue is closed and empty.
   ///
   /// Call `finish` when the commands are done.
   ///
@@ -48,22 +75,37 @@ final class RequestQueue: Sendable {
     _ = wakeUp.wait(timeout: deadline)
     var taken = group
     let isOver = state.withLock { state in
+      invariant(state.taken.isEmpty && state.begun.isEmpty, "commands are taken before others are done")
       swap(&state.waiting, &taken)
       state.taken = taken
+      swap(&state.begun, &state.admitted)
       return state.isClosed && taken.isEmpty
     }
     return isOver ? nil : taken
   }
 
   /// Marks the commands that were taken last as done.
-  func finish() { state.withLock { $0.taken = [] } }
+  func finish() {
+    let isFirst = state.withLock { state in
+      state.taken = []
+      guard !state.begun.isEmpty else { return false }
+      let wasEmpty = state.waiting.isEmpty
+      for place in state.begun { state.turns.end(place) }
+      state.begun.removeAll(keepingCapacity: true)
+      state.admit()
+      return wasEmpty && !state.waiting.isEmpty
+    }
+    if isFirst { wakeUp.signal() }
+  }
 
   /// Counts a tick of the watchdog, and expires the commands that have waited for `limit` ticks.
   ///
   /// Ticks are counted instead of time, so that after a stop of the process the writer gets a chance to proceed first.
-  func tick(limit: Int) {
+  ///
+  /// - Parameter isServing: Whether the writer has run commands meanwhile.
+  func tick(limit: Int, isServing: Bool) {
     let expired = state.withLock { state -> [any EmbeddedRequest] in
-      guard !(state.waiting.isEmpty && state.taken.isEmpty) else { return [] }
+      guard !(state.waiting.isEmpty && state.taken.isEmpty && state.later.isEmpty) else { return [] }
       var expired = state.taken.filter { $0.countTick() >= limit }
       var waiting: [any EmbeddedRequest] = []
       for request in state.waiting {
@@ -71,8 +113,13 @@ final class RequestQueue: Sendable {
       }
       // Expired commands are dropped, because the writer may be blocked for long.
       if waiting.count < state.waiting.count { state.waiting = waiting }
+      for (place, request) in state.later where request.countTick() >= limit {
+        state.turns.leave(place)
+        state.later[place] = nil
+        expired.append(request)
+      }
       return expired
     }
-    for request in expired { request.expire() }
+    for request in expired { request.expire(isServing: isServing) }
   }
 }

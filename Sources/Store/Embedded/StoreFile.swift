@@ -193,7 +193,9 @@ enum StoreFile {
       owner BLOB, recipe TEXT, digest BLOB, first_seen INTEGER, flags INTEGER,
       unknown_retention INTEGER, remember INTEGER,
       at INTEGER,                   -- end of the lease, loss, or completion, by state
-      expires_at INTEGER, status INTEGER, location TEXT,
+      expires_at INTEGER,
+      status INTEGER,               -- of an open record, the number of attempts that were not sent, or null
+      location TEXT,
       response INTEGER,             -- its row in response
       origin TEXT                   -- see Attribution
     ) WITHOUT ROWID;

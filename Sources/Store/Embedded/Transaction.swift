@@ -24,6 +24,13 @@ enum TransactionError: Error, Equatable {
     }
   }
 
+  /// Whether the disk is full.
+  var isFull: Bool {
+    switch self {
+    case .rolledBack(let error), .commitFailed(let error): error.isFull
+    }
+  }
+
   /// SQLite's text of the error.
   var text: String {
     switch self {

@@ -1,6 +1,6 @@
-import Dispatch
 import Idempotency
 import NIOCore
+import Platform
 
 /// The codec in the commands and replies of a store. What is small is encoded on the caller's event loop; what is large
 /// is encoded beside it.
@@ -29,9 +29,9 @@ extension OutcomeCodec {
     record.with(try decoded(outcome, of: id, key), storedBytes: outcome.response?.readableBytes)
   }
 
-  private static func beside<Output: Sendable>(_ work: @escaping @Sendable () -> Output) async -> Output {
+  private func beside<Output: Sendable>(_ work: @escaping @Sendable () -> Output) async -> Output {
     await withUnsafeContinuation { continuation in
-      DispatchQueue.global().async { continuation.resume(returning: work()) }
+      pool.submit { continuation.resume(returning: work()) }
     }
   }
 
@@ -45,7 +45,7 @@ extension OutcomeCodec {
     if isSmall(outcome) {
       completion.outcome = try encoded(outcome, of: id, key)
     } else {
-      completion.outcome = try await Self.beside { [self] () -> Result<Outcome, StoreError> in
+      completion.outcome = try await beside { [self] () -> Result<Outcome, StoreError> in
         do throws(StoreError) { return .success(try encoded(outcome, of: id, key)) } catch {
           return .failure(error)
         }
@@ -60,15 +60,26 @@ extension OutcomeCodec {
     return .applied(try await encoded(completion, of: id, nil))
   }
 
+  /// The decoded size of an outcome, in bytes.
+  private static func expandedBytes(of outcome: EncodedOutcome) -> Int {
+    outcome.response.map { max($0.readableBytes, Envelope.plainLength(of: $0)) } ?? 0
+  }
+
   /// The standing with its outcome decoded.
+  ///
+  /// - Parameter turn: The caller whose turn a large one takes.
   func decoded(
-    _ standing: Standing, of id: RecordID, _ key: IdempotencyKey?
+    _ standing: Standing, of id: RecordID, _ key: IdempotencyKey?, turn: Int = 0
   ) async throws(StoreError) -> Standing {
     guard case .completed(let record) = standing, case .encoded(let outcome) = record.outcome else {
       return standing
     }
     if Self.isSmall(outcome) { return .completed(try opened(record, outcome, id, key)) }
-    let result = await Self.beside { [self] () -> Result<CompletedRecord, StoreError> in
+    let place = await withUnsafeContinuation { waiter in
+      expansions.enter(caller: turn, bytes: Self.expandedBytes(of: outcome)) { waiter.resume(returning: $0) }
+    }
+    defer { expansions.end(place) }
+    let result = await beside { [self] () -> Result<CompletedRecord, StoreError> in
       do throws(StoreError) { return .success(try opened(record, outcome, id, key)) } catch {
         return .failure(error)
       }
@@ -117,7 +128,8 @@ extension OutcomeCodec {
     _ outcome: ClaimOutcome, to request: ClaimRequest
   ) async throws(StoreError) -> ClaimOutcome {
     guard case .taken(let standing) = outcome else { return outcome }
-    return .taken(try await decoded(standing, of: request.id, request.key))
+    return .taken(
+      try await decoded(standing, of: request.id, request.key, turn: request.reader?.turn ?? 0))
   }
 
   /// The receiver of a claim's reply with its outcome decoded, called on the given event loop or thread.
@@ -125,16 +137,25 @@ extension OutcomeCodec {
     _ request: ClaimRequest, on loop: (any EventLoop)?,
     _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) -> @Sendable (ClaimReply) -> Void {
-    { [self] reply in
-      guard case .success(let outcome) = reply, outcome.encodedOutcome != nil else { return onReply(reply) }
+    let turn = request.reader?.turn ?? 0
+    return { [self] reply in
+      guard case .success(let outcome) = reply, let encoded = outcome.encodedOutcome else {
+        return onReply(reply)
+      }
       do throws(StoreError) {
         if let outcome = try decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
       } catch {
         return onReply(.failure(error))
       }
-      DispatchQueue.global().async { [self] in
-        let reply = largeReply(outcome, to: request)
-        if let loop { loop.execute { onReply(reply) } } else { onReply(reply) }
+      expansions.enter(caller: turn, bytes: Self.expandedBytes(of: encoded)) { [self] place in
+        pool.submit { [self] in
+          let reply = largeReply(outcome, to: request)
+          let finish = { @Sendable [self] in
+            onReply(reply)
+            expansions.end(place)
+          }
+          if let loop { loop.execute(finish) } else { finish() }
+        }
       }
     }
   }

@@ -2,7 +2,9 @@ import Crypto
 import FoundationEssentials
 import Idempotency
 import NIOCore
+import Platform
 import Synchronization
+import Wire
 
 /// The form of outcomes in a store: as they are, or encoded, which is compressed, sealed with the first of the store's
 /// secrets, or both. Decoding does not depend on these settings: it reads every form for which the secret is there.
@@ -26,7 +28,11 @@ public final class OutcomeCodec: Sendable {
   static let broken =
     "the recorded response cannot be opened: it was damaged, or belongs to another record"
   static let damaged = "the recorded response cannot be decompressed: it was damaged"
-  static let tooLarge = "the recorded response states a length beyond limits.body_memory"
+  static let tooLarge = "the recorded response states a length beyond that of any response"
+
+  /// The maximum length of a response: the limit of `max_response_body`, with fields and trailers. It does not follow
+  /// the configuration: what was recorded before a limit was lowered stays readable.
+  public static let maxContent = (2 << 30) + (1 << 20)
 
   /// The minimum size of a body that is compressed, in bytes. Up to here a response in Redis needs no key of its own,
   /// and compressing one costs more time than the bytes are worth.
@@ -37,6 +43,9 @@ public final class OutcomeCodec: Sendable {
   private let minBody: Int
   /// The maximum length of the content of what is compressed, in bytes.
   private let maxContent: Int
+  let expansions = ExpansionTurns()
+  /// The threads on which what is large is encoded and decoded.
+  let pool: any WorkPool
   private let plainBytes = Atomic<Int>(0)
   private let storedBytes = Atomic<Int>(0)
 
@@ -45,9 +54,12 @@ public final class OutcomeCodec: Sendable {
   ///   - compression: The responses that are compressed. All that are in the store are decompressed.
   ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a damaged
   ///     or hostile record makes this process allocate.
+  ///   - pool: The threads on which what is large is encoded and decoded.
   public init(
-    secrets: [Secret] = [], compression: Compression = .none, maxContent: Int = 256 << 20
+    secrets: [Secret] = [], compression: Compression = .none, maxContent: Int = OutcomeCodec.maxContent,
+    pool: any WorkPool = SharedThreads.shared
   ) {
+    self.pool = pool
     self.secrets = secrets.map(SealingSecret.init)
     self.maxContent = maxContent
     let compresses =
@@ -226,6 +238,8 @@ extension OutcomeCodec {
     content.writeImmutableBuffer(response.fields)
     content.writeImmutableBuffer(response.trailers)
     content.writeImmutableBuffer(response.body)
+    invariant(
+      content.readableBytes == contentLength(of: response), "a response is encoded in another length")
     return content
   }
 

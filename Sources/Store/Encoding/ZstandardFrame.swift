@@ -1,5 +1,6 @@
 import CZstd
 import NIOCore
+import Wire
 
 /// Compressed content as one frame of Zstandard (RFC 8878), which states the content's length and ends with a checksum.
 enum ZstandardFrame {
@@ -21,6 +22,7 @@ enum ZstandardFrame {
       }
     }
     guard ZSTD_isError(length) == 0 else { return nil }
+    invariant(length <= maxLength, "a frame is longer than the room for it")
     frame.moveWriterIndex(forwardBy: length)
     return frame
   }

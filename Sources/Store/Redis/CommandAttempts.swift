@@ -67,6 +67,9 @@ struct CommandAttempts {
     deadline = now + timeout
   }
 
+  /// Restarts the time-out of a command that has no deadline once it is written.
+  mutating func restart(at now: BootInstant) { deadline = now + timeout }
+
   /// Returns the error of a call that failed for this reason, or, if a copy was lost before, the error that its outcome
   /// is unknown.
   @inline(never)

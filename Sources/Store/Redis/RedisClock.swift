@@ -11,7 +11,7 @@ import Idempotency
 /// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.
 struct RedisClock {
   /// The bounds of the difference between Redis' clock and this machine's, in milliseconds.
-  private struct Difference {
+  private struct Bounds {
     var low: Int64
     var high: Int64
     var at: BootInstant
@@ -22,7 +22,9 @@ struct RedisClock {
   /// The smallest step that counts: the margin of the shortest lease, in milliseconds.
   private static let minStep: Int64 = 100
 
-  private var difference: Difference?
+  private var bounds: Bounds?
+  /// The least difference between Redis' clock and this machine's by the last replies, in milliseconds.
+  var difference: Int64 { bounds?.low ?? 0 }
   private var lastTime: StoreInstant?
   /// The sending of the command whose reply has last brought the time; `nil` before the first reply of this connection
   /// after a short wait.
@@ -39,22 +41,22 @@ struct RedisClock {
   mutating func update(to now: StoreInstant, sentAt: BootInstant, at: BootInstant) -> Milliseconds? {
     lastTime = now
     self.at = at
-    let new = Difference(
+    let new = Bounds(
       low: now.milliseconds - at.nanoseconds / 1_000_000 - 1,
       high: now.milliseconds - sentAt.nanoseconds / 1_000_000 + 1,
       at: at)
     if new.high - new.low <= Self.maxWidth || timeRequestedAt != nil { timeRequestedAt = sentAt }
-    guard let old = difference else {
-      difference = new
+    guard let old = bounds else {
+      bounds = new
       return nil
     }
     let drift = (at - old.at).count / 1000 + 1
     let (low, high) = (old.low - drift, old.high + drift)
     if new.low > high + Self.minStep || new.high < low - Self.minStep {
-      difference = new
+      bounds = new
       return Milliseconds(new.low > high ? new.low - high : new.high - low)
     }
-    difference = Difference(
+    bounds = Bounds(
       low: new.high < low ? new.low : max(low, new.low),
       high: new.low > high ? new.high : min(high, new.high), at: at)
     return nil
@@ -72,10 +74,10 @@ struct RedisClock {
   /// was set since the last reply; `nil` if the time is not known well enough, or was requested longer ago than
   /// `maxAge`.
   func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
-    guard let timeRequestedAt, now - timeRequestedAt < maxAge, let difference,
-      difference.high - difference.low <= Self.maxWidth
+    guard let timeRequestedAt, now - timeRequestedAt < maxAge, let bounds,
+      bounds.high - bounds.low <= Self.maxWidth
     else { return nil }
     return StoreInstant(
-      milliseconds: now.nanoseconds / 1_000_000 + difference.high + (now - difference.at).count / 1000 + 1)
+      milliseconds: now.nanoseconds / 1_000_000 + bounds.high + (now - bounds.at).count / 1000 + 1)
   }
 }

@@ -8,6 +8,9 @@ import Synchronization
 /// generation, in which the attempt numbers of new records begin higher than any before: they fence the owners of lost
 /// records off, too. A loss while no process lives is not found.
 ///
+/// Redis also forgets its records if its clock is set forwards beyond their end, and keeps the epoch, which does not
+/// expire: `expired`.
+///
 /// The process has one for all connections. Safe to use from any thread.
 final class RedisEpoch: Sendable {
   /// The maximum generation: attempt numbers have 14 digits at most, which Lua writes exactly.
@@ -21,6 +24,13 @@ final class RedisEpoch: Sendable {
     var successor: String?
   }
 
+  /// The epoch under a key, and the one that must replace it.
+  struct Replacement: Equatable {
+    let key: String
+    let epoch: String
+    let successor: String
+  }
+
   private struct State {
     /// The epoch under each key as last seen, and the one that it has replaced.
     var known: [String: String] = [:]
@@ -30,6 +40,25 @@ final class RedisEpoch: Sendable {
     var generation = 0
     var lossCount = 0
     var loss: String?
+
+    mutating func lost(_ loss: String) {
+      lossCount += 1
+      self.loss = loss
+    }
+
+    /// Begins the next generation, and returns its epoch, which is to be written under a key.
+    mutating func beginGeneration(under key: String) -> String {
+      generation = min(generation + 1, RedisEpoch.maxGeneration)
+      let successor = "\(generation).\(RedisEpoch.made())"
+      successors[key] = successor
+      return successor
+    }
+
+    mutating func replace(_ epoch: String, by present: String, under key: String) {
+      replaced[key] = epoch
+      known[key] = present
+      successors[key] = nil
+    }
   }
 
   private let state = Mutex(State())
@@ -53,21 +82,40 @@ final class RedisEpoch: Sendable {
       // An epoch that was read before its replacement may arrive here after it.
       if epoch == state.replaced[key] { return Finding() }
       if epoch == known { return Finding(successor: state.successors[key]) }
+      if state.successors[key] != nil, generation == state.generation {
+        // Another process has found the same loss, and was quicker to replace the epoch.
+        state.replace(known, by: epoch, under: key)
+        return Finding()
+      }
       state.known[key] = epoch
-      state.lossCount += 1
       let loss =
         "Redis came back without the records that it had; put its file back if you can, and restart Semel"
-      state.loss = loss
+      state.lost(loss)
       guard generation <= state.generation else {
         // Another process has found the same loss before.
         state.generation = generation
         state.successors[key] = nil
         return Finding(loss: loss)
       }
-      state.generation = min(state.generation + 1, Self.maxGeneration)
-      let successor = "\(state.generation).\(Self.made())"
-      state.successors[key] = successor
-      return Finding(loss: loss, successor: successor)
+      return Finding(loss: loss, successor: state.beginGeneration(under: key))
+    }
+  }
+
+  /// Takes that the records have expired because Redis' clock was set.
+  ///
+  /// - Returns: A sentence about it, and the replacement of an epoch; `nil` in its place if no epoch is known.
+  func expired() -> (loss: String, replacement: Replacement?) {
+    state.withLock { state in
+      defer { publish(state) }
+      let loss =
+        "Redis' clock was set forwards by more than outcomes are remembered, so that they have expired; set it right, and restart Semel"
+      state.lost(loss)
+      guard let (key, epoch) = state.known.min(by: { $0.key < $1.key }) else {
+        state.generation = min(state.generation + 1, Self.maxGeneration)
+        return (loss, nil)
+      }
+      let successor = state.beginGeneration(under: key)
+      return (loss, Replacement(key: key, epoch: epoch, successor: successor))
     }
   }
 
@@ -76,10 +124,8 @@ final class RedisEpoch: Sendable {
     state.withLock { state in
       defer { publish(state) }
       guard state.known[key] == epoch else { return }
-      state.replaced[key] = epoch
-      state.known[key] = present
-      state.successors[key] = nil
-      state.generation = max(state.generation, Self.generation(of: present))
+      state.replace(epoch, by: present, under: key)
+      state.generation = max(state.generation, RedisEpoch.generation(of: present))
     }
   }
 

@@ -20,7 +20,11 @@ extension RedisStore {
     } onReply: { reply, copies in
       received(reply, copies, to: call)
     }
-    if isWritten { nodes.shared.appended(call) } else { claimInTask(call, after: nil) }
+    if isWritten {
+      nodes.shared.appended(call)
+    } else {
+      claimInTask(call, after: nil, mayHaveTakenOver: false)
+    }
   }
 
   /// Ends a claim, and those that have shared its command.
@@ -45,7 +49,9 @@ extension RedisStore {
     do throws(StoreError) {
       let isUndecided = reply.isOfAnotherPayload(than: request)
       guard try copies.ended(isUndecided ? .undecided : reply.ending) else {
-        return claimInTask(call, after: copies)
+        // A claim without a script takes nothing over, whatever became of it.
+        let mayHaveTakenOver = reply.plain == nil && request.takeOver != .never
+        return claimInTask(call, after: copies, mayHaveTakenOver: mayHaveTakenOver)
       }
       guard let outcome = try finalOutcome(of: request, reply) else { return resolveInTask(reply, of: call) }
       deliver(.success(outcome), to: call)
@@ -59,7 +65,7 @@ extension RedisStore {
   private func finalOutcome(
     of request: ClaimRequest, _ reply: ScriptReply
   ) throws(StoreError) -> ClaimOutcome? {
-    guard !reply.needsResponse, reply.shortage == nil else { return nil }
+    guard reply.responseKey == nil, reply.shortage == nil else { return nil }
     let outcome = try outcome(of: request, reply)
     guard !isTooEarly(outcome, of: request) else { return nil }
     guard outcome.encodedOutcome != nil else { return outcome }
@@ -67,11 +73,16 @@ extension RedisStore {
   }
 
   private func resolveInTask(_ reply: ScriptReply, of call: ClaimCall) {
-    inTask(call) { () throws(StoreError) in try await resolved(reply, of: call.request) }
+    inTask(call) { () throws(StoreError) in
+      if let outcome = try await resolved(reply, of: call.request) { return outcome }
+      return try await claim(call.request, after: nil, mayHaveTakenOver: false)
+    }
   }
 
-  private func claimInTask(_ call: ClaimCall, after copies: CommandAttempts?) {
-    inTask(call) { () throws(StoreError) in try await claim(call.request, after: copies) }
+  private func claimInTask(_ call: ClaimCall, after copies: CommandAttempts?, mayHaveTakenOver: Bool) {
+    inTask(call) { () throws(StoreError) in
+      try await claim(call.request, after: copies, mayHaveTakenOver: mayHaveTakenOver)
+    }
   }
 
   private func inTask(
@@ -90,15 +101,20 @@ extension RedisStore {
 
   /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
   /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
+  ///
+  /// Returns `nil` if the record has changed between the claim and the reading of its response: it has to be claimed
+  /// again.
   private func resolved(
     _ reply: ScriptReply, of request: ClaimRequest
-  ) async throws(StoreError) -> ClaimOutcome {
+  ) async throws(StoreError) -> ClaimOutcome? {
     if let shortage = reply.shortage {
       try await giveBack(try outcome(of: request, reply), of: request, because: shortage)
       throw .refused(shortage)
     }
     do throws(StoreError) {
-      let outcome = try outcome(of: request, try await withResponse(reply, of: request.id))
+      let reply = try await withResponse(reply, of: request.id, for: request.reader)
+      guard !reply.isOfReading else { return nil }
+      let outcome = try outcome(of: request, reply)
       if isTooEarly(outcome, of: request) {
         let reason = "Redis' clock was set, or another server has taken over"
         try await giveBack(outcome, of: request, because: reason)
@@ -117,10 +133,14 @@ extension RedisStore {
   /// If a repeated claim finds the record taken, an earlier copy of the command may still be granted it afterwards,
   /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
   /// deadline of all copies, when the claim is repeated.
+  ///
+  /// - Parameters:
+  ///   - copies: The results of earlier copies; `nil` if there are none.
+  ///   - mayHaveTakenOver: Whether one of these may take the record over.
   private func claim(
-    _ request: ClaimRequest, after copies: CommandAttempts?
+    _ request: ClaimRequest, after copies: CommandAttempts?, mayHaveTakenOver: Bool
   ) async throws(StoreError) -> ClaimOutcome {
-    var mayHaveTakenOver = copies != nil
+    var mayHaveTakenOver = mayHaveTakenOver
     let (outcome, copiedUntil) = try await claimOnce(request, after: copies, &mayHaveTakenOver)
     guard outcome.mayBeGrantedLater, let copiedUntil else { return outcome }
     await nodes.waitUntilPast(copiedUntil)
@@ -130,7 +150,7 @@ extension RedisStore {
     } catch {
       switch error {
       case .unavailable(let reason), .refused(let reason): throw .fateUnknown(reason)
-      case .fateUnknown, .unreadable: throw error
+      case .busy, .fateUnknown, .unreadable: throw error
       }
     }
     guard again.outcome.mayBeGrantedLater, let copiedUntil = again.copiedUntil else { return again.outcome }
@@ -146,15 +166,20 @@ extension RedisStore {
     _ request: ClaimRequest, after copies: CommandAttempts?, _ mayHaveTakenOver: inout Bool
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    var mayTakeOver = false
-    let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      let written = permitted(request)
-      if written.takeOver != .never { mayTakeOver = true }
-      $0.claim(written, until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+    var (copies, copiedUntil) = (copies, BootInstant?.none)
+    while true {
+      var mayTakeOver = false
+      let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
+        let written = permitted(request)
+        if written.takeOver != .never { mayTakeOver = true }
+        $0.claim(written, until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+      }
+      if mayTakeOver { mayHaveTakenOver = true }
+      copiedUntil = reply.copiedUntil ?? copiedUntil
+      let judged = mayHaveTakenOver ? request : request.changed(takeOver: .never)
+      if let outcome = try await resolved(reply, of: judged) { return (outcome, copiedUntil) }
+      copies = nil
     }
-    if mayTakeOver { mayHaveTakenOver = true }
-    let judged = mayHaveTakenOver ? request : request.changed(takeOver: .never)
-    return (try await resolved(reply, of: judged), reply.copiedUntil)
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
@@ -171,7 +196,7 @@ extension RedisStore {
       return
     }
     do throws(StoreError) {
-      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : request.unusedRelease)
     } catch {
       throw .fateUnknown(shortage)
     }

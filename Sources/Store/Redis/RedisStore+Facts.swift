@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire.
 ///
@@ -14,7 +15,7 @@ public struct RedisFacts: NamespaceFacts {
   public func replace(
     _ fact: NamespaceFact, _ expected: String?, with value: String
   ) async throws(StoreError) -> String? {
-    precondition(!value.isEmpty, "RedisFacts: an empty value")
+    invariant(!value.isEmpty, "a fact without a value")
     return try await run(fact, expected: expected, value: value)
   }
 

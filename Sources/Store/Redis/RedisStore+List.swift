@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The list of open records and the search by origin, each by a walk over Redis' keys. An index would cost every
 /// request, and neither is needed often.
@@ -50,7 +51,7 @@ extension RedisStore {
   ) async throws(StoreError) -> (RedisList, now: StoreInstant, next: String?) {
     if let cursor, !isCursor(cursor) { throw .unavailable("the list's cursor is not one of Redis'") }
     guard case .cluster = nodes.settings.topology else {
-      let (list, now) = try await step(script, .any, after: cursor ?? "0", more)
+      let (list, now) = try await step(script, at: nil, after: cursor ?? "0", more)
       return (list, now, list.cursor == "0" ? nil : list.cursor)
     }
     guard let map = nodes.map else {
@@ -59,19 +60,23 @@ extension RedisStore {
     guard let (place, master) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
       return (RedisList(cursor: "0"), StoreInstant(milliseconds: 0), nil)
     }
-    let (list, now) = try await step(script, .node(master), after: place.cursor, more)
+    let (list, now) = try await step(script, at: master, after: place.cursor, more)
     return (list, now, place.after(cursor: list.cursor, in: nodes.map ?? map)?.text)
   }
 
   /// One step of the walk on one server, with the server's time.
+  ///
+  /// - Parameter master: The server; `nil` outside a cluster.
   private func step(
-    _ script: RedisScript, _ route: RedisRoute, after cursor: String, _ more: [String]
+    _ script: RedisScript, at master: ServerAddress?, after cursor: String, _ more: [String]
   ) async throws(StoreError) -> (RedisList, StoreInstant) {
     await nodes.paceWalk()
     let began = BootInstant.now.nanoseconds
     defer { nodes.walkStepped(nanoseconds: BootInstant.now.nanoseconds - began) }
-    let capacity = more.reduce(160 + keys.pattern.utf8.count) { $0 + $1.utf8.count + 16 }
+    let capacity = more.reduce(240 + keys.pattern.utf8.count) { $0 + $1.utf8.count + 16 }
+    let route = master.map(RedisRoute.node) ?? .any
     let reply = try await nodes.run(script, route, capacity: capacity) { writer, _ in
+      writer.argument(nodes.factsKey(of: master))
       writer.argument(cursor)
       writer.argument(keys.pattern)
       writer.argument(Self.stepLength)

@@ -25,24 +25,35 @@ extension RedisStore {
     _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     let token = OwnerToken.ofOperator()
-    var completion: Completion?
-    if case .applied(let applied) = try await codec.encoded(resolution, of: id) { completion = applied }
+    let completion: Completion?
+    if case .applied(let applied) = try await codec.encoded(resolution, of: id) {
+      completion = applied
+    } else {
+      completion = nil
+    }
     let kept = completion.map(RedisCompletion.init)
-    let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
-    if let kept { try await writeResponse(of: kept, id, token) }
-    let reply = try await nodes.run(.resolve, .record(id), capacity: capacity) {
-      writer, times in
-      writer.token(argument: token)
-      writer.argument(completion == nil ? "released" : "completed")
-      writer.argument { $0.span(completion?.retention ?? 0) }
-      writer.argument { $0.span(completion?.remember ?? 0) }
-      writer.argument { kept?.writeEnd(to: &$0) }
-      writer.argument { kept?.writeFlags(to: &$0) }
-      writer.argument(keys.invalidations)
-      writer.argument { $0.digest(id.digest) }
-      writer.argument(amending ? "amend" : "")
-      writer.argument(times.deadline.milliseconds)
-      writer.argument(attempt.map(String.init) ?? "")
+    let capacity = 680 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
+    let resolve = { () async throws(StoreError) -> ScriptReply in
+      try await nodes.run(.resolve, .record(id), capacity: capacity) { writer, times in
+        writer.token(argument: token)
+        writer.argument(completion == nil ? "released" : "completed")
+        writer.argument { $0.span(completion?.retention ?? 0) }
+        writer.argument { $0.span(completion?.remember ?? 0) }
+        writer.argument { kept?.writeEnd(to: &$0) }
+        writer.argument { kept?.writeFlags(to: &$0) }
+        writer.argument(keys.invalidations)
+        writer.argument { $0.digest(id.digest) }
+        writer.argument(amending ? "amend" : "")
+        writer.argument(times.deadline.milliseconds)
+        writer.argument(attempt.map(String.init) ?? "")
+        writer.argument { kept?.writeOwnKeyEnd(token, to: &$0) }
+      }
+    }
+    let reply: ScriptReply
+    if let kept {
+      reply = try await afterResponse(of: kept, id, token, resolve)
+    } else {
+      reply = try await resolve()
     }
     nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)

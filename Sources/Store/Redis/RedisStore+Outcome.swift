@@ -19,7 +19,8 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .created, .erased, .fact, .hits, .late, .mismatch, .none, .unreadable, .view,
+    case .standing, .again, .bare, .created, .erased, .fact, .hits, .late, .mismatch, .none, .unreadable,
+      .view,
       .walked:
       return .taken(standing)
     }
@@ -57,17 +58,38 @@ extension RedisStore {
   }
 
   /// Returns the reply with the response, if that stands under a key of its own.
-  func withResponse(_ reply: ScriptReply, of id: RecordID) async throws(StoreError) -> ScriptReply {
-    guard case .result(let result) = reply.ending, let place = result.record?.responseKey(now: reply.now)
-    else {
-      return reply
-    }
+  ///
+  /// An operator may have amended or forgotten the record since the reply, and its response is gone with it. If there is
+  /// no response, the record is therefore read again; if it is another one by then, the reply of that reading is
+  /// returned.
+  ///
+  /// - Parameter reader: The delivery that gets it; `nil` if there is none.
+  func withResponse(
+    _ reply: ScriptReply, of id: RecordID, for reader: (any ResponseReader)? = nil
+  ) async throws(StoreError) -> ScriptReply {
     var reply = reply
-    if case .value(let bytes) = try await nodes.run(RedisPlainCommand("GET", keys.response(id, place)), id) {
-      guard let response = RedisResponse.read(bytes) else { throw .unreadable(OutcomeCodec.otherFormat) }
-      reply.response = response.outcome
+    while let place = reply.responseKey {
+      if let response = try await response(at: place, of: id, for: reader) {
+        reply.response = response
+        return reply
+      }
+      let again = try await nodes.run(.find, .record(id))
+      // The same record: Redis has evicted its response.
+      guard again.responseKey != place else { return reply }
+      reply = again
     }
     return reply
+  }
+
+  /// Returns the response under a key of its own; `nil` if there is none.
+  private func response(
+    at place: String, of id: RecordID, for reader: (any ResponseReader)?
+  ) async throws(StoreError) -> Outcome? {
+    guard let bytes = try await nodes.readResponse(keys.response(id, place), of: id, for: reader) else {
+      return nil
+    }
+    guard let response = RedisResponse.read(bytes) else { throw .unreadable(OutcomeCodec.otherFormat) }
+    return response.outcome
   }
 
   /// Deletes a response that no record names any more. If that fails, it expires soon after its retention.
@@ -94,18 +116,26 @@ extension RedisStore {
       attempt: record?.attempt ?? reply.plain?.attempt ?? 1,
       firstSeen: record?.firstSeen ?? reply.plain?.firstSeen ?? reply.now,
       followsUnknown: record?.followsUnknown ?? false,
-      onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
+      onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, uncountedAttempts: record?.uncountedAttempts ?? 0,
+      lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
       fence: Fence(until: record?.fencedUntil, now: reply.now), requestedAt: reply.sentAt,
-      copiedUntil: reply.copiedUntil, key: request.key, attribution: request.attribution)
+      copiedUntil: reply.copiedUntil, key: request.key, attribution: request.attribution,
+      turn: request.turn)
   }
 }
 
 extension ScriptReply {
-  /// Whether the record's response stands under a key of its own.
-  var needsResponse: Bool {
+  /// The end of the key under which the record's response stands; `nil` if it has no key of its own.
+  var responseKey: String? {
+    guard case .result(let result) = ending else { return nil }
+    return result.record?.responseKey(now: now)
+  }
+
+  /// Whether this is the reply of a reading, and not of a claim.
+  var isOfReading: Bool {
     guard case .result(let result) = ending else { return false }
-    return result.record?.responseKey(now: now) != nil
+    return result.word == .view || result.word == .none
   }
 }
 

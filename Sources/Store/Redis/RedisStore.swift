@@ -56,7 +56,7 @@ public struct RedisStore: RecordStore {
 
   /// Returns if Redis replies now, and throws an error otherwise.
   public func ping() async throws(StoreError) {
-    _ = try await nodes.run(.clock, .any)
+    try await nodes.readTime()
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
@@ -76,9 +76,29 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> CompletionReply {
     guard codec.keepsAsIs(completion.outcome) else {
       let encoded = try await codec.encoded(completion, of: claim.id, claim.key)
-      return try await complete(claim, with: completion, storing: encoded)
+      return try await completeOrDrop(claim, with: completion, storing: encoded)
     }
-    return try await complete(claim, with: completion, storing: completion)
+    return try await completeOrDrop(claim, with: completion, storing: completion)
+  }
+
+  /// Completes the record, and without the response if Redis answers others while the response does not get there: it
+  /// would not get there the next time either, and a record without an end is worse.
+  @inline(never)
+  private func completeOrDrop(
+    _ claim: Claim, with completion: Completion, storing stored: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    do throws(StoreError) {
+      return try await complete(claim, with: completion, storing: stored)
+    } catch {
+      guard case .busy(let reason) = error, RedisCompletion(stored).place == .ownKey else { throw error }
+      nodes.logger.debug(
+        "a response is recorded without its body, which did not reach Redis in time",
+        metadata: ["record": "\(claim.id.text)", "reason": "\(reason)"])
+      var (completion, stored) = (completion, stored)
+      completion.outcome = completion.outcome.withoutResponse
+      stored.outcome = stored.outcome.withoutResponse
+      return try await complete(claim, with: completion, storing: stored)
+    }
   }
 
   /// - Parameter stored: The completion in the store's form.
@@ -110,11 +130,21 @@ public struct RedisStore: RecordStore {
   private func write(
     _ completion: Completion, of claim: Claim
   ) async throws(StoreError) -> ScriptReply {
-    let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
+    subscriber.alarm.recorded(for: completion.lifetime)
+    guard kept.place == .ownKey else { return try await write(completion, kept, of: claim) }
+    return try await afterResponse(of: kept, claim.id, claim.owner, turn: claim.turn) {
+      () async throws(StoreError) in
+      try await write(completion, kept, of: claim)
+    }
+  }
+
+  private func write(
+    _ completion: Completion, _ kept: RedisCompletion, of claim: Claim
+  ) async throws(StoreError) -> ScriptReply {
+    let text = claim.fingerprint.recipe.text
     let capacity = 768 + text.utf8.count + kept.capacity
-    try await writeResponse(of: kept, claim.id, claim.owner)
-    let reply = try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
+    return try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
       writer, times in
       writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
@@ -122,19 +152,46 @@ public struct RedisStore: RecordStore {
       writer.timeToLive(completion.lifetime, over: claim.fence)
       writer.argument(claim.firstSeen.milliseconds)
       writer.argument { if let present = times.present { $0.number(present.milliseconds) } }
+      writer.argument { kept.writeOwnKeyEnd(claim.owner, to: &$0) }
     }
-    // A Redis that has lost the claim since may have lost the response, too, or never had it.
-    if reply.isOfLostClaim { try await writeResponse(of: kept, claim.id, claim.owner) }
-    return reply
   }
 
-  /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a
-  /// response that Redis has refused, and while a slot moves, either command may be sent elsewhere.
+  /// The maximum number of times that a response is written for one call.
+  private static var maxResponseWrites: Int { 3 }
+
+  /// Writes a response that gets a key of its own, and then its record by `script`. That follows once the response is
+  /// there: a record must not name a response that Redis has refused, and while a slot moves, either command may be
+  /// sent elsewhere.
+  ///
+  /// Another server may have taken over between the two, or Redis may have been emptied: the script then finds no
+  /// response, and both are repeated.
   @inline(never)
-  func writeResponse(
-    of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken
+  func afterResponse(
+    of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken, turn: Int = 0,
+    _ script: () async throws(StoreError) -> ScriptReply
+  ) async throws(StoreError) -> ScriptReply {
+    for _ in 0..<Self.maxResponseWrites {
+      try await writeResponse(of: kept, id, owner, turn: turn)
+      let reply = try await script()
+      if !reply.lacksResponse { return reply }
+    }
+    throw .unavailable(
+      "the response is not at the Redis that has its record, although it was just written there")
+  }
+
+  /// Writes a response that gets a key of its own: a large one over a connection of its own, so that nothing waits
+  /// behind it.
+  ///
+  /// - Parameter turn: The number by which large responses of one caller take turns with those of others.
+  private func writeResponse(
+    of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken, turn: Int
   ) async throws(StoreError) {
-    if let write = kept.ownKeyWrite(keys, id, owner) { _ = try await nodes.run(write, id) }
+    guard let write = kept.ownKeyWrite(keys, id, owner) else { return }
+    if RedisNodes.isLarge(write) {
+      try await nodes.writeLarge(write, id, turn: turn)
+    } else {
+      _ = try await nodes.run(write, id)
+    }
   }
 
   /// Counts a live claim that Redis had lost.
@@ -154,7 +211,7 @@ public struct RedisStore: RecordStore {
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     let reply = try await nodes.run(.release, .record(claim.id), capacity: 128) { writer, _ in
       writer.owner(argument: claim.owner)
-      writer.argument(release == .deleted ? "deleted" : "remembered")
+      writer.argument(release.word)
     }
     return try await outcome(of: reply, claim)
   }
@@ -172,11 +229,17 @@ public struct RedisStore: RecordStore {
     return try await outcome(of: reply, claim)
   }
 
-  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    let reply = try await withResponse(try await nodes.run(.find, .record(id)), of: id)
+  public func isDown(for id: RecordID) async -> Bool { await nodes.isDown(for: id) }
+
+  public func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    var reply = try await nodes.run(.find, .record(id))
     guard case .result(let result) = reply.ending else { return .absent }
+    guard case .response(let key, let reader) = reading else {
+      return try result.standing(now: reply.now, response: nil).stateAlone
+    }
+    reply = try await withResponse(reply, of: id, for: reader)
     return try await codec.decoded(
-      try result.standing(now: reply.now, response: reply.response), of: id, key)
+      try result.standing(now: reply.now, response: reply.response), of: id, key, turn: reader?.turn ?? 0)
   }
 
   public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
@@ -190,5 +253,16 @@ public struct RedisStore: RecordStore {
 
   public func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
     try await subscriber.watch(id, on: nodes.context)
+  }
+}
+
+extension Release {
+  /// The word by which the script knows it.
+  fileprivate var word: String {
+    switch self {
+    case .remembered: "remembered"
+    case .uncounted: "uncounted"
+    case .deleted: "deleted"
+    }
   }
 }

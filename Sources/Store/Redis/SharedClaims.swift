@@ -75,7 +75,8 @@ extension ClaimReply {
     switch self {
     case .success(.taken(.completed)), .failure(.refused), .failure(.unreadable), .failure(.unavailable):
       self
-    case .success: nil
+    // The leader's client may be gone, in which case its response was not read.
+    case .success, .failure(.busy): nil
     case .failure(.fateUnknown(let reason)): .failure(.unavailable(reason))
     }
   }

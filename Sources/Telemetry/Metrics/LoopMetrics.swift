@@ -59,6 +59,9 @@ public final class LoopMetrics: @unchecked Sendable {
   /// Counts a delivery for which the backend was queried about an unknown outcome.
   public func add(_ reconciliation: Reconciliation, route: Int) { add(reconciliation.count, route: route) }
 
+  /// Counts an outcome that is recorded without the body of its response.
+  public func add(_ reason: UnkeptReason, route: Int) { add(reason.count, route: route) }
+
   /// Counts items of a batch.
   public func add(_ items: Int, _ end: BatchItemEnd, route: Int) {
     row(route).add(items, at: RouteLayout.count(end.count))
@@ -156,6 +159,17 @@ extension RetryStop {
     case .exhausted: .clientRetryExhausted
     case .late: .clientRetryLate
     case .budget: .clientRetryOverBudget
+    }
+  }
+}
+
+extension UnkeptReason {
+  var count: RouteCount {
+    switch self {
+    case .noLength: .unkeptNoLength
+    case .tooLarge: .unkeptTooLarge
+    case .noMemory: .unkeptNoMemory
+    case .tooSlow: .unkeptTooSlow
     }
   }
 }

@@ -81,6 +81,10 @@ extension MetricFamily {
   public static let attemptsExhausted = MetricFamily(
     .counter, "attempts_exhausted_total",
     "Intents that ended with a response that may be retried, since max_attempts was reached.", initial: .none)
+  public static let unkept = MetricFamily(
+    .counter, "responses_not_kept_total",
+    "Outcomes recorded without the body of their response, by the reason: a retry gets response_not_kept.",
+    initial: .none)
   public static let reconciliations = MetricFamily(
     .counter, "reconciliations_total",
     "Deliveries for which the backend was queried about an unknown outcome, by what it stated.",
@@ -259,6 +263,9 @@ extension MetricFamily {
   public static let upstreamStrayCloses = MetricFamily(
     .counter, "upstream_stray_closes_total",
     "Connections to backends that were ended for bytes that the backend sent unasked.")
+  public static let upstreamMalformedResponses = MetricFamily(
+    .counter, "upstream_malformed_responses_total",
+    "Responses of which only the status could be read, because their backends broke a rule of HTTP.")
   public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
   public static let logDropped = MetricFamily(
@@ -284,8 +291,8 @@ extension MetricFamily {
   /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, clientRetries, clientRetryEnds, attemptsExhausted, reconciliations, failures, lateResponses,
-    losses,
+    retries, clientRetries, clientRetryEnds, attemptsExhausted, unkept, reconciliations, failures,
+    lateResponses, losses,
     unknownReturns, unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes, unreadBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
@@ -298,7 +305,7 @@ extension MetricFamily {
     tokensVerified, tokensRefused, tokensKnown, tokensCached, keySetFetches, keySetFailures, keySetKeys,
     keySetAge,
     upstreamConnects,
-    upstreamSends, upstreamRetries, upstreamStrayCloses, loopLag,
+    upstreamSends, upstreamRetries, upstreamStrayCloses, upstreamMalformedResponses, loopLag,
     logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,
   ]
 }

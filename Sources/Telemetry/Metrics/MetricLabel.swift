@@ -102,6 +102,21 @@ extension RetryStop: MetricLabel {
   public static let values = ["max", "time", "budget"]
 }
 
+/// The reason for which an outcome is recorded without the body of its response.
+public enum UnkeptReason: Int, MetricLabel {
+  /// Only the end of its connection delimits it.
+  case noLength
+  /// It is larger than `max_response_body`.
+  case tooLarge
+  /// There was no room in `limits.body_memory`.
+  case noMemory
+  /// It did not get to the store in time.
+  case tooSlow
+
+  public static let key = "why"
+  public static let values = ["no_length", "too_large", "no_memory", "too_slow"]
+}
+
 /// The party whose failure it was.
 public enum FailureCategory: Int, MetricLabel {
   case transport, auth, validation, backend, store, overload

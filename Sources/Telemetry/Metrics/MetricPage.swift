@@ -164,6 +164,9 @@ extension Metrics {
       page.add(.clientRetryEnds, count(reason.count), route, (RetryStop.key, reason.text))
     }
     page.add(.attemptsExhausted, count(.attemptsExhausted), route)
+    for reason in UnkeptReason.allCases {
+      page.add(.unkept, count(reason.count), route, (UnkeptReason.key, reason.text))
+    }
     for end in BatchItemEnd.allCases {
       page.add(.batchItems, count(end.count), route, (BatchItemEnd.key, end.text))
     }

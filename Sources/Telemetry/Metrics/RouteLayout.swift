@@ -9,6 +9,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
   case batchItemsExecuted, batchItemsReplayed, batchItemsRefused
   case attemptsExhausted
+  case unkeptNoLength, unkeptTooLarge, unkeptNoMemory, unkeptTooSlow
 }
 
 /// The position of each number in a route's row of cells.

@@ -35,8 +35,6 @@ final class BackendHandshake: ChannelInboundHandler, @unchecked Sendable {
     context.close(promise: nil)
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
-    end.set(.failure(error ?? ChannelError.eof))
-    context.fireChannelInactive()
-  }
+  /// Handles the end of the connection. One that is cut as soon as it is made does not become inactive.
+  func handlerRemoved(context: ChannelHandlerContext) { end.set(.failure(error ?? ChannelError.eof)) }
 }

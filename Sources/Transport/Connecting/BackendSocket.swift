@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import Platform
 
 /// Direct access to a connection's socket, for facts that NIO learns only in its next turn, which may be too late.
 ///
@@ -16,17 +17,14 @@ struct BackendSocket {
 
   /// The generation of the TLS files by which the connection was made; `nil` if it is not encrypted.
   let generation: Int?
-  private let descriptor: NIOBSDSocket.Handle
+  private let socket: Socket
   private let records: TLSRecords?
 
   /// Creates the access to a channel's socket.
   ///
   /// - Parameter records: The handler that follows the connection's TLS records; `nil` if it is not encrypted.
   init(below channel: any Channel, records: TLSRecords?, generation: Int? = nil) throws {
-    let handlers = channel.pipeline.syncOperations
-    guard let descriptor = try handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, { $0 })
-    else { throw ChannelError.operationUnsupported }
-    self.descriptor = descriptor
+    socket = try Socket(below: channel)
     self.records = records
     self.generation = generation
   }
@@ -34,11 +32,11 @@ struct BackendSocket {
   var isEncrypted: Bool { records != nil }
 
   var readState: ReadState {
-    var byte: UInt8 = 0
-    let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
-    if count > 0 { return .unread }
-    guard count < 0, errno == EAGAIN else { return .ended }
-    return records?.isMidRecord == true ? .unread : .quiet
+    switch socket.arrival {
+    case .bytes: .unread
+    case .end: .ended
+    case .none: records?.isMidRecord == true ? .unread : .quiet
+    }
   }
 
   /// Closes the connection at once. Under TLS, it bypasses the closing handshake, which would wait for the backend.
@@ -54,4 +52,34 @@ struct BackendSocket {
 
   /// Calls `act` after each read of an encrypted connection, even if it brought only TLS's own messages.
   func didReadEncrypted(_ act: @escaping () -> Void) { records?.didRead = act }
+}
+
+extension BackendSocket {
+  /// The end of a connection at which its bytes arrive.
+  private enum Socket {
+    case descriptor(NIOBSDSocket.Handle)
+    case channel(any DescriptorlessChannel)
+
+    init(below channel: any Channel) throws {
+      let handlers = channel.pipeline.syncOperations
+      if let descriptor = try handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, { $0 }) {
+        self = .descriptor(descriptor)
+      } else if let channel = channel as? any DescriptorlessChannel {
+        self = .channel(channel)
+      } else {
+        throw ChannelError.operationUnsupported
+      }
+    }
+
+    var arrival: SocketArrival {
+      switch self {
+      case .channel(let channel): return channel.arrival
+      case .descriptor(let descriptor):
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+        if count > 0 { return .bytes }
+        return count < 0 && errno == EAGAIN ? .none : .end
+      }
+    }
+  }
 }

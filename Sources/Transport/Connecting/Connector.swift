@@ -1,6 +1,5 @@
 import Idempotency
 import NIOCore
-import NIOPosix
 import Platform
 import TLS
 import Wire
@@ -19,18 +18,8 @@ enum Connector {
     do { tls = try pool.client() } catch {
       return pool.upstream.context.loop.makeFailedFuture(error)
     }
-    let bootstrap = bootstrap(for: pool, tls)
-    let channel: EventLoopFuture<any Channel>
-    switch settings.address {
-    case .tcp(let host, let port):
-      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1)
-        .channelOption(.tcpOption(userTimeout), value: silence(of: settings))
-        .connect(host: host, port: port)
-    case .unix(let path):
-      do { channel = bootstrap.withConnectedSocket(try UnixSocket.connect(to: path)) } catch {
-        return pool.upstream.context.loop.makeFailedFuture(error)
-      }
-    }
+    let channel = pool.upstream.context.sockets.connect(
+      connection(for: pool, tls), on: pool.upstream.context.loop)
     let outcome = limited(channel.flatMap(whenGreeted), to: settings.connectTimeout)
     // Covers a backend that accepts the connection but never completes the handshake, and one whose name took too long
     // to resolve.
@@ -38,21 +27,22 @@ enum Connector {
     return outcome
   }
 
-  private static func bootstrap(for pool: ConnectionPool, _ tls: ClientTLS?) -> ClientBootstrap {
-    ClientBootstrap(group: pool.upstream.context.loop)
-      .resolver(HostResolver(on: pool.upstream.context.loop))
-      // `limited` decides. NIO's own time-out would fire before it reads after a pause of the process.
-      .connectTimeout(.milliseconds(pool.settings.connectTimeout.count + 2 * Lateness.uploadGrace))
-      // A second read would usually find nothing.
-      .channelOption(.maxMessagesPerRead, value: 1)
-      // Most responses fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
-      .channelOption(
-        .recvAllocator,
-        value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
-      )
-      .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture { try addHandlers(to: channel, of: pool, tls) }
+  private static func connection(for pool: ConnectionPool, _ tls: ClientTLS?) -> OutgoingConnection {
+    let settings = pool.settings
+    let place: OutgoingConnection.Place =
+      switch settings.address {
+      case .tcp(let host, let port): .tcp(host: host, port: port)
+      case .unix(let path): .unix(path: path)
       }
+    // `limited` decides. NIO's own time-out would fire before it reads after a pause of the process.
+    let timeout = TimeAmount.milliseconds(settings.connectTimeout.count + 2 * Lateness.uploadGrace)
+    var connection = OutgoingConnection(to: place, timeout: timeout) {
+      try addHandlers(to: $0, of: pool, tls)
+    }
+    connection.options = [(.tcpOption(.tcp_nodelay), 1), (.tcpOption(userTimeout), silence(of: settings))]
+    // Most responses fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
+    connection.reads = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
+    return connection
   }
 
   /// Adds the handlers of a new connection: those of TLS, if there is any, until the backend is verified.

@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 /// A one-shot result, which may be awaited before or after it is set. Confined to its loop.
 final class OneShot {
@@ -16,6 +17,7 @@ final class OneShot {
 
   /// Returns a future of the result. Call it at most once.
   func wait(on loop: any EventLoop) -> EventLoopFuture<Void> {
+    invariant(promise == nil, "a result is awaited twice")
     let promise = loop.makePromise(of: Void.self)
     self.promise = promise
     if let result { promise.completeWith(result) }

@@ -1,10 +1,13 @@
 import Idempotency
 import NIOCore
 import Platform
+import Wire
 
 // Sending the request.
 extension HTTPExchange {
   func send(on connection: any ExchangeConnection) {
+    invariant(request.permit?.isSent ?? true, "a claimed request leaves without its permit")
+    invariant(head == nil && failure == nil && sentAt == nil, "a request is sent that has ended")
     connection.begin(self)
     guard case .streamed(let stream, let length) = request.body else { return }
     context.task { await self.pump(stream, length: length, on: connection) }
@@ -34,6 +37,7 @@ extension HTTPExchange {
     var left = length
     guard isRunning(on: connection) else { return }
     beginPumping(stream)
+    mayBeHeldUp()
     do throws(UpstreamFailure) {
       while left != 0, let piece = try await nextPiece(of: stream) {
         guard isRunning(on: connection) else { return }
@@ -44,6 +48,7 @@ extension HTTPExchange {
           }
           left = remaining - piece.readableBytes
         }
+        pace.didMove(piece.readableBytes, now: .now())
         connection.write(piece, of: self)
         try await waitForRoom(on: connection, for: stream)
         wasTaken()
@@ -97,9 +102,9 @@ extension HTTPExchange {
   }
 
   private func nextPiece(of stream: any RequestBodyStream) async throws(UpstreamFailure) -> ByteBuffer? {
-    isStarving = true
+    pace.isStarving = true
     defer {
-      isStarving = false
+      pace.isStarving = false
       takenAt = .now()
     }
     return try await stream.next()

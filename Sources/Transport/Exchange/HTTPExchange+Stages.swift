@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Wire
 
 // The transitions between stages. Called by the pool and the connection.
 extension HTTPExchange {
@@ -15,6 +16,7 @@ extension HTTPExchange {
   /// Waits for a connection, because all are in use, for as long as a connect may take.
   func awaitConnection() {
     context.loop.assertInEventLoop()
+    invariant(!stage.isHeld, "an exchange waits for a connection beside another one")
     let span = request.upstream.connectTimeout
     let timer = context.timers.start(milliseconds: span.count) {
       var failure = self.gate.failure("no connection was free within \(span.count) ms")
@@ -61,13 +63,27 @@ extension HTTPExchange {
   }
 
   /// Handles the end of the connection before the response was complete.
-  func connectionEnded(_ reason: String) {
+  ///
+  /// - Parameter status: The status of a response that the backend itself has cut short; `nil` if none had begun, or
+  ///   something else may have cut it.
+  func connectionEnded(_ reason: String, status: Int? = nil) {
     context.loop.assertInEventLoop()
     guard case .running(let connection) = stage else { return }
     stage = .ended
-    // A kept connection that the backend was just closing.
+    // A kept connection of HTTP/1.1 that the backend was just closing.
     if connection.wasUsed, repeats() { return }
-    fail(gate.failure(reason))
+    fail(failure(reason, status: status))
+  }
+
+  /// Handles a response that breaks a rule of HTTP so that it cannot be read.
+  ///
+  /// - Parameter status: The response's status; `nil` if its status line cannot be read, either.
+  func failed(_ rule: String, status: Int?) { fail(failure(rule, status: status)) }
+
+  private func failure(_ rule: String, status: Int?) -> UpstreamFailure {
+    guard let status else { return gate.failure(rule) }
+    pool.upstream.didReceiveMalformed(from: request.upstream.name, because: rule)
+    return .malformed(status: status, rule: rule)
   }
 
   /// Handles the backend's statement that it did not process the request (RFC 9113, section 8.7).

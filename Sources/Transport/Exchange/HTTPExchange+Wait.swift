@@ -16,12 +16,14 @@ extension HTTPExchange {
     let called = calledAt
     calledAt = nil
     try await wait(for: .head, within: span, since: called)
-    guard let head = readyHead else { preconditionFailure("HTTPExchange: waited for a head, and has none") }
+    guard let head = readyHead else { invariantBroken("waited for a head, and has none") }
     return head
   }
 
   public var readyHead: UpstreamHead? {
-    head.map { UpstreamHead(head: $0.head, isDelimitedByClose: $0.framing == .untilClose) }
+    head.map {
+      UpstreamHead(head: $0.head, isDelimitedByClose: $0.framing == .untilClose && !endIsProven)
+    }
   }
 
   public func whenReady(within span: Milliseconds, _ act: @escaping @Sendable () -> Void) {
@@ -67,6 +69,7 @@ extension HTTPExchange {
   private func takeBody() -> ByteBuffer {
     let piece = body
     body = ByteBuffer()
+    pace.didMove(piece.readableBytes, now: .now())
     return piece
   }
 
@@ -121,7 +124,7 @@ extension HTTPExchange {
   /// which has a time-out of its own.
   private func waitsSince(_ called: NIODeadline) -> NIODeadline? {
     if let sentAt { return max(sentAt, called) }
-    guard gate.hasOpened, !isStarving, case .running = stage else { return nil }
+    guard gate.hasOpened, !pace.isStarving, case .running = stage else { return nil }
     return max(takenAt ?? called, called)
   }
 }

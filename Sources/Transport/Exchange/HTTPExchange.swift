@@ -22,10 +22,18 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
       case .waiting, .backingOff, .ended: 0
       }
     }
+
+    /// Whether a timer, or a connection, holds the exchange.
+    var isHeld: Bool {
+      switch self {
+      case .waiting, .backingOff, .running: true
+      case .connecting, .ended: false
+      }
+    }
   }
 
   let request: UpstreamRequest
-  let pool: ConnectionPool
+  private(set) var pool: ConnectionPool
   let context: EventLoopContext
   /// Set whenever more of the response has arrived, or the exchange has failed.
   let signal: Signal
@@ -33,6 +41,10 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
     didSet {
       guard !request.isProtected else { return }
       pool.changeUnprotectedCount(by: stage.takesConnection - oldValue.takesConnection)
+      if pace.isTracked, stage.takesConnection == 0 {
+        pace.isTracked = false
+        pool.removeHeldUp(self)
+      }
     }
   }
   var gate: SendGate
@@ -41,6 +53,8 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   private(set) var head: ResponseHead?
   /// Whether the complete response has arrived.
   private(set) var isWhole = false
+  /// Whether a response that only the connection's end delimits is certainly complete, by TLS's own mark of the end.
+  private(set) var endIsProven = false
   public private(set) var trailers = ByteBuffer()
   /// The part of the body that has arrived and was not taken yet.
   var body = ByteBuffer()
@@ -48,7 +62,6 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   var pauseAt = highWater
   /// The number of bytes of `body` for which the caller has memory already.
   var covered = 0
-  private var isPaused = false
   /// The number of bytes that are counted as waiting in the request's memory.
   private var counted = 0
   /// The failure after which no more of the response will arrive.
@@ -62,8 +75,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   var calledAt: NIODeadline?
   /// The time for which the backend may send nothing, and the time since which it counts; `nil` for no limit.
   private(set) var silence: (limit: Milliseconds, since: NIODeadline)?
-  /// Whether the exchange waits for the client's body.
-  var isStarving = false
+  var pace = ClientPace()
   /// Whether the request was sent a second time.
   var isRepeated = false
   /// Set when the connection can take more of a streamed body, and when it takes no more of it.
@@ -78,6 +90,13 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
     signal = Signal(timers: context.timers)
     gate = SendGate(request)
     backoff = ConnectBackoff(retries: request.upstream.connectRetries)
+  }
+
+  /// Starts the exchange in another pool. Nothing of the request was sent yet.
+  func start(in pool: ConnectionPool) {
+    leaveStage()
+    self.pool = pool
+    pool.start(self)
   }
 
   public func close() {
@@ -107,8 +126,9 @@ extension HTTPExchange {
   func updateReading() {
     if case .running(let connection) = stage {
       let isInMemory = body.readableBytes <= covered || request.memory?.mayReadAhead ?? true
-      isPaused = body.readableBytes >= pauseAt || !isInMemory
-      connection.setReading(!isPaused)
+      pace.setPaused(body.readableBytes >= pauseAt || !isInMemory, now: .now())
+      if pace.isPaused { mayBeHeldUp() }
+      connection.setReading(!pace.isPaused)
     }
     countWaiting()
   }
@@ -117,7 +137,7 @@ extension HTTPExchange {
   /// that may still arrive below.
   func countWaiting() {
     var waiting = max(0, body.readableBytes - covered)
-    if isPaused, case .running(let connection) = stage { waiting += connection.bytesAhead }
+    if pace.isPaused, case .running(let connection) = stage { waiting += connection.bytesAhead }
     guard waiting != counted else { return }
     request.memory?.waitingChanged(by: waiting - counted)
     counted = waiting
@@ -138,6 +158,19 @@ extension HTTPExchange {
   func wasTaken() { takenAt = .now() }
 }
 
+// The pace of the client.
+extension HTTPExchange {
+  /// Whether the exchange waits for its client now.
+  var isHeldUp: Bool { pace.isAwaited(hasHead: head != nil, hasBody: body.readableBytes > 0) }
+
+  /// Notes that the exchange may be held up by its client.
+  func mayBeHeldUp() {
+    guard !pace.isTracked, !request.isProtected, case .running = stage else { return }
+    pace.isTracked = true
+    pool.addHeldUp(self)
+  }
+}
+
 // The events that the connection reports.
 extension HTTPExchange {
   /// Whether the whole request was passed to the kernel, or will be before anything else.
@@ -152,6 +185,7 @@ extension HTTPExchange {
 
   func received(_ head: ResponseHead) {
     context.loop.assertInEventLoop()
+    invariant(self.head == nil && !isWhole, "a request gets a second response")
     self.head = head
     if case .length(let length) = head.framing, length > Self.defaultRead {
       body.reserveCapacity(min(length, Self.highWater))
@@ -161,24 +195,27 @@ extension HTTPExchange {
 
   func received(_ piece: ByteBuffer) {
     context.loop.assertInEventLoop()
+    invariant(head != nil && !isWhole, "bytes of a body outside of its response")
     silence?.since = .now()
     if body.capacity == 0 { body = piece } else { body.writeImmutableBuffer(piece) }
     if body.readableBytes > covered || body.readableBytes >= pauseAt { updateReading() }
     signal.set()
   }
 
-  func ended(trailers: ByteBuffer) {
+  /// Handles the end of the response.
+  ///
+  /// - Parameter isProven: Whether the end of the connection, which is that of the response, was the backend's own word.
+  func ended(trailers: ByteBuffer, isProven: Bool = false) {
     context.loop.assertInEventLoop()
+    invariant(head != nil && !isWhole, "the end of a response that has none, or a second one")
     self.trailers = trailers
     isWhole = true
+    endIsProven = isProven
     stage = .ended
     if isPumping { room.set() }
     countWaiting()
     signal.set()
   }
-
-  /// Handles a response that is malformed.
-  func failed(_ reason: String) { fail(gate.failure(reason)) }
 
   func becameWritable() { room.set() }
 

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// Decides whether sending may begin, and what a failure means for the request.
 ///
@@ -30,11 +31,13 @@ struct SendGate {
   /// Returns whether the request may be sent now. Takes the permit.
   mutating func open(now: @autoclosure () -> BootInstant) -> Bool {
     if hasOpened { return isRepeatable }
+    invariant(!isRepeatable || permit == nil, "a claimed request may be sent twice")
     if let permit, !permit.take(now: now()) {
       refusal = permit.refusal == .stale ? .stale : .sentBefore
       return false
     }
     hasOpened = true
+    invariant(refusal == nil, "a request is sent whose sending was refused")
     return true
   }
 

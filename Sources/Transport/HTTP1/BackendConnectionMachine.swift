@@ -1,3 +1,6 @@
+import Idempotency
+import Wire
+
 /// The state machine of one HTTP/1.1 connection to a backend: the exchange that it carries, and its next use. Holds no
 /// bytes and performs no I/O.
 ///
@@ -22,6 +25,13 @@ struct BackendConnectionMachine<Exchange> {
   private(set) var isClosing = false
   /// Whether an exchange has ended on the connection.
   private(set) var wasUsed = false
+  /// Whether the end of each response so far is certain, so that the next bytes are the next response's.
+  private(set) var hasCertainOrder = true
+  /// The time for which the connection may be unused before an exchange, by the backend's terms; `nil` if it has stated
+  /// none.
+  private(set) var maxIdleTime: Milliseconds?
+  /// The number of exchanges that may follow by the backend's terms; `nil` if it has stated none.
+  private var exchangesLeft: Int?
 
   init() {}
 
@@ -43,8 +53,9 @@ extension BackendConnectionMachine {
   /// Begins an exchange on the free connection.
   mutating func begin(_ exchange: Exchange) {
     guard case .idle = state else {
-      preconditionFailure("BackendConnectionMachine: an exchange beside another one")
+      invariantBroken("an exchange beside another one")
     }
+    invariant(!isClosing, "an exchange begins on a connection that closes")
     state = .carrying(exchange, keepsAlive: true)
   }
 }
@@ -63,10 +74,32 @@ extension BackendConnectionMachine {
   }
 
   /// Handles the decoded head of the final response.
-  mutating func didReceiveHead(keepsAlive: Bool) {
+  ///
+  /// - Parameter terms: The terms on which the backend keeps the connection. What it has stated before holds until it
+  ///   states something else.
+  mutating func didReceiveHead(keepsAlive: Bool, hasCertainEnd: Bool, terms: KeepAliveTerms) {
     guard case .carrying(let exchange, _) = state else { return }
-    state = .carrying(exchange, keepsAlive: keepsAlive)
+    if !hasCertainEnd { hasCertainOrder = false }
+    note(terms)
+    state = .carrying(exchange, keepsAlive: keepsAlive && !isSpent)
   }
+
+  private mutating func note(_ terms: KeepAliveTerms) {
+    // Servers state what is left, or in each response what they take in all.
+    if let left = exchangesLeft {
+      invariant(left > 0, "an exchange follows the last one that the backend takes")
+      exchangesLeft = left - 1
+    }
+    if let max = terms.max { exchangesLeft = min(exchangesLeft ?? max, max) }
+    // Half of it, since the backend's time begins before the response arrives, and ends while a request is on its way.
+    if let seconds = terms.timeout { maxIdleTime = .seconds(Int64(min(seconds, Self.maxTimeout))) / 2 }
+  }
+
+  /// The maximum time that is read, in seconds: a day.
+  private static var maxTimeout: Int { 86_400 }
+
+  /// Whether the backend's terms allow no further exchange.
+  private var isSpent: Bool { exchangesLeft == 0 || maxIdleTime == 0 }
 
   /// Handles a response of 101, after which bytes pass unchanged.
   mutating func didSwitchProtocols() {
@@ -83,7 +116,7 @@ extension BackendConnectionMachine {
   ///   - hasStrayBytes: Whether bytes have arrived behind the response.
   mutating func didEndResponse(isSent: Bool, hasStrayBytes: Bool) -> EndAction {
     guard case .carrying(_, let keepsAlive) = state else {
-      preconditionFailure("BackendConnectionMachine: the end of a response without an exchange")
+      invariantBroken("the end of a response without an exchange")
     }
     wasUsed = true
     let isReusable = keepsAlive && isSent && !hasStrayBytes && !isClosing

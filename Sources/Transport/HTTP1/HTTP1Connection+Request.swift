@@ -61,13 +61,11 @@ extension HTTP1Connection {
   private static func head(of request: UpstreamRequest, bodyCapacity: Int) -> ByteBuffer {
     var out = ByteBufferAllocator().buffer(
       capacity: request.target.utf8.count + request.fields.readableBytes + bodyCapacity + 96)
-    out.writeString(request.method)
-    out.writeLiteral(" ")
-    out.writeString(request.target)
-    out.writeLiteral(" HTTP/1.1\r\n")
+    out.writeRequestLine(method: request.method, target: request.target)
     out.writeImmutableBuffer(request.fields)
     switch request.body {
-    case .none: break
+    // Some servers wait for a body, or respond 411, without a length (RFC 9110, section 8.6).
+    case .none: if ["POST", "PUT", "PATCH"].contains(request.method) { out.writeContentLength(0) }
     case .whole(let body): out.writeContentLength(body.readableBytes)
     case .streamed(_, let length?): out.writeContentLength(length)
     case .streamed(_, nil): out.writeChunkedCoding()

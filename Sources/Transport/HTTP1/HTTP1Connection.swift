@@ -18,12 +18,12 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private let socket: BackendSocket
   private var context: ChannelHandlerContext?
   private var writer: SocketWriter?
-  private var decoder = ResponseDecoder(limits: .backend, method: .get)
+  private var decoder = ResponseDecoder(limits: .backend, method: .get, reading: .tolerant)
   private var inbound = ByteBuffer()
   private var machine = BackendConnectionMachine<HTTPExchange>()
   private var isDecoding = false
   private var isReading = true
-  private var restsSince = NIODeadline.now()
+  private(set) var restsUntil = NIODeadline.now()
   private var error: (any Error)?
   /// The caller that waits until all bytes that have arrived are read.
   private var quiet: (act: (Bool) -> Void, timer: LoopTimers.Token)?
@@ -87,12 +87,15 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
     // After an error (a reset, or an end of TLS without close_notify) the response may be truncated (RFC 9112, section
     // 8).
     let isWhole = machine.isTunnel || decoder.finish() == .complete && error == nil
+    // The backend itself has ended the connection, as it does after all that it has to say.
+    let isCleanEnd = error == nil && !machine.isClosing
     let exchange = machine.endExchange()
     if isWhole {
-      exchange?.ended(trailers: ByteBuffer())
+      exchange?.ended(trailers: ByteBuffer(), isProven: isCleanEnd && socket.isEncrypted)
     } else {
       exchange?.connectionEnded(
-        error.map(Connector.reason) ?? "the connection ended before the response did")
+        error.map(Connector.reason) ?? "the connection ended before the response did",
+        status: isCleanEnd ? decoder.status : nil)
     }
     endQuiet(false)
     pool.closed(self)
@@ -147,12 +150,11 @@ extension HTTP1Connection: PooledConnection {
     quiet.act(isQuiet)
   }
 
-  func timeLeft(_ now: NIODeadline) -> Milliseconds {
-    pool.settings.idleTimeout - Milliseconds(now - restsSince)
-  }
-
   /// Starts the idle time of a connection that is kept for the next exchange.
-  func rest() { restsSince = .now() }
+  func rest() {
+    let limit = pool.settings.idleTimeout
+    restsUntil = .now() + .milliseconds(min(limit, machine.maxIdleTime ?? limit).count)
+  }
 
   /// Closes a connection that has ended, or on which the backend has sent unsolicited bytes.
   func closeUnusable() {
@@ -177,6 +179,13 @@ extension HTTP1Connection: ExchangeConnection {
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
+  /// Whether the connection may carry this exchange: a protected one only where nothing that follows can be the rest of
+  /// an earlier response.
+  func mayCarry(_ exchange: HTTPExchange) -> Bool { machine.hasCertainOrder || !exchange.request.isProtected }
+
+  /// Whether no exchange is under way on the connection.
+  var isFree: Bool { machine.exchange == nil }
+
   /// Zero, because bytes in the kernel's buffer take none of Semel's memory.
   var bytesAhead: Int { 0 }
 
@@ -188,11 +197,12 @@ extension HTTP1Connection: ExchangeConnection {
   }
 
   private func expect(_ exchange: HTTPExchange, responseTo method: MessageHead.Method) {
+    invariant(mayCarry(exchange), "a protected request follows a response without a certain end")
     machine.begin(exchange)
     if wasUsed {
       decoder.begin(method)
     } else {
-      decoder = ResponseDecoder(limits: .backend, method: method)
+      decoder = ResponseDecoder(limits: .backend, method: method, reading: .tolerant)
     }
   }
 
@@ -237,14 +247,15 @@ extension HTTP1Connection {
     defer { isDecoding = false }
     do {
       while let exchange = machine.exchange, !machine.isTunnel, let event = try decoder.next(&inbound) {
-        switch event {
+        switch consume event {
         case .head(let head): try received(head, for: exchange)
         case .body(let piece): exchange.received(piece)
         case .end(let trailers): return ended(exchange, trailers)
         }
       }
     } catch {
-      machine.endExchange()?.failed((error as? WireError).map { "\($0.sentence)" } ?? "\(error)")
+      let rule = (error as? WireError).map { "\($0.sentence)" } ?? "\(error)"
+      machine.endExchange()?.failed(rule, status: decoder.status)
       close()
     }
   }
@@ -256,7 +267,8 @@ extension HTTP1Connection {
     }
     guard head.head.status != 101 else { return try switchProtocols(head, for: exchange) }
     machine.didReceiveHead(
-      keepsAlive: head.keepAlive && !exchange.request.bindsConnection && !head.head.bindsConnection)
+      keepsAlive: head.keepAlive && !exchange.request.bindsConnection && !head.head.bindsConnection,
+      hasCertainEnd: head.hasCertainEnd, terms: KeepAliveTerms(of: head.head))
     exchange.received(head)
   }
 
@@ -298,10 +310,13 @@ extension HTTP1Connection {
 extension MessageHead {
   /// Whether the `Upgrade` of a 101 names protocols, and each of them is one of the offer, a comma-separated list.
   fileprivate func switches(toOneOf offer: ByteBuffer) -> Bool {
-    let offered = String(buffer: offer).lowercased().split(separator: ",").map { element in
-      String(element.filter { $0 != " " && $0 != "\t" })
+    var isNamed = false
+    let isOffered = readList(of: FieldNameSet(.upgrade)) { chosen in
+      isNamed = true
+      return offer.withUnsafeReadableBytes { offer in
+        ListElements(offer).contains { ASCII.equalsIgnoringCase($0, chosen) }
+      }
     }
-    let chosen = listElements(of: FieldNameSet(.upgrade))
-    return !chosen.isEmpty && chosen.allSatisfy { offered.contains($0.lowercased()) }
+    return isNamed && isOffered
   }
 }

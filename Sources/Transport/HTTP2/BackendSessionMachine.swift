@@ -1,4 +1,5 @@
 import NIOHTTP2
+import Wire
 
 /// The state machine of one HTTP/2 connection to a backend: the streams that it takes, and the backend's statements on
 /// streams that it did not process. Holds no bytes and performs no I/O.
@@ -26,8 +27,13 @@ struct BackendSessionMachine {
     case failed
   }
 
-  /// The number of concurrent streams until the backend states its limit. NIO itself holds back streams beyond that.
+  /// The number of concurrent streams until the backend states its limit, and at most. NIO itself holds back streams
+  /// beyond that. All of them may be reset at once (`maxResets`), and all are lost with the connection.
   private static let defaultStreams = 100
+  /// The number of resets after which no more streams begin. Servers end the connection of a client that resets many:
+  /// NIO's and Netty's after 200 within 30 s, others sooner in a burst. With the streams that are open by then, no
+  /// connection ever carries more than 140.
+  static let maxResets = 40
   /// The number of streams after which a connection is replaced. Stream identifiers end at 2^31, and each stream takes
   /// the next odd one.
   private static let lastOpened = 1 << 29
@@ -38,8 +44,10 @@ struct BackendSessionMachine {
   private var departure = Departure.none
   /// The highest stream on which the backend has begun to respond.
   private var lastResponded = HTTP2StreamID.rootStream
-  /// The maximum number of concurrent streams that the backend accepts.
+  /// The maximum number of concurrent streams.
   private(set) var maxStreams = defaultStreams
+  /// The maximum size of a request's head that the backend accepts, as HTTP/2 counts it; `nil` if it states none.
+  private(set) var maxHeadSize: Int?
   /// The number of streams that are open, or about to be.
   private var streams = 0
   private var opened = 0
@@ -48,8 +56,8 @@ struct BackendSessionMachine {
   /// The number of bytes that all streams together may still send. It is a lower bound, because bytes that were passed
   /// to NIO count as sent.
   private var connectionWindow = defaultWindow
-  /// Whether an exchange has ended on the connection.
-  private(set) var wasUsed = false
+  /// The number of streams that were reset.
+  private var resets = 0
 
   init() {}
 }
@@ -116,13 +124,17 @@ extension BackendSessionMachine {
   /// no other stream is open, a backend has little to send, so that no stream is opened before they are read; else they
   /// cannot concern this request.
   mutating func mayBeginBesideUnread() -> Bool {
+    invariant(streams > 0, "a stream begins that is not counted")
     guard streams == 1 else { return true }
     if case .open = availability { availability = .unread }
     return false
   }
 
   /// Counts body bytes that are passed to NIO.
-  mutating func willSend(_ count: Int) { connectionWindow -= count }
+  mutating func willSend(_ count: Int) {
+    invariant(count >= 0, "a piece of fewer than no bytes")
+    connectionWindow -= count
+  }
 
   enum EndAction: Equatable {
     /// Give the free place to the next exchange.
@@ -132,13 +144,17 @@ extension BackendSessionMachine {
   }
 
   /// Handles the end of a stream.
-  ///
-  /// - Parameter wasUsed: Whether the stream carried an exchange.
-  mutating func ended(wasUsed: Bool) -> EndAction {
+  mutating func ended() -> EndAction {
+    invariant(streams > 0, "a stream ends twice")
     streams -= 1
-    if wasUsed { self.wasUsed = true }
     if isServing { return .offer }
     return isResting ? .close : .none
+  }
+
+  /// Counts a stream that is being reset. Returns whether the connection is to be left because of it.
+  mutating func willReset() -> Bool {
+    resets += 1
+    return resets >= Self.maxResets
   }
 }
 
@@ -147,7 +163,8 @@ extension BackendSessionMachine {
   /// Handles the backend's settings.
   mutating func adopt(_ settings: HTTP2Settings) {
     for setting in settings {
-      if setting.parameter == .maxConcurrentStreams { maxStreams = setting.value }
+      if setting.parameter == .maxConcurrentStreams { maxStreams = min(setting.value, Self.defaultStreams) }
+      if setting.parameter == .maxHeaderListSize { maxHeadSize = setting.value }
       if setting.parameter == .initialWindowSize { streamWindow = setting.value }
     }
   }

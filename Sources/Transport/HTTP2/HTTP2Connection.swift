@@ -15,6 +15,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private static let clearCheckPause: Int64 = 10
 
   let pool: ConnectionPool
+  /// Whether the connection is for requests of protected routes; else it is for all others. A backend that ends one
+  /// because of what a stranger's requests did to it must not lose the responses to claimed ones.
+  var isProtected = false
   private let socket: BackendSocket
   private var multiplexer: NIOHTTP2Handler.StreamMultiplexer?
   private var context: ChannelHandlerContext?
@@ -26,8 +29,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private var responses = 0
   /// The timer that runs while an exchange wants the connection and its output buffer is not empty.
   private var clearCheck: LoopTimers.Token?
-  /// The time since which no stream is open. Valid only while none is.
-  private var restsSince = NIODeadline.now()
+  private(set) var restsUntil = NIODeadline.now()
   private let ready = OneShot()
   private(set) var error: (any Error)?
 
@@ -107,15 +109,21 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     close()
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
-    self.context = nil
+  func channelInactive(context: ChannelHandlerContext) { connectionEnded() }
+
+  /// Handles the end of a connection that was cut as soon as it was made, and so does not become inactive.
+  func handlerRemoved(context: ChannelHandlerContext) { connectionEnded() }
+
+  private func connectionEnded() {
+    guard context != nil else { return }
+    context = nil
     ready.set(.failure(error ?? ChannelError.eof))
     pool.closed(self)
     pool.upstream.context.executor.drain()
   }
 
   private func settled() {
-    restsSince = .now()
+    rest()
     ready.set(machine.maxStreams > 0 ? .success(()) : .failure(TakesNothing()))
   }
 
@@ -143,9 +151,15 @@ extension HTTP2Connection: PooledConnection {
 
   func hasRoom(for exchange: HTTPExchange) -> Bool {
     pool.upstream.context.loop.assertInEventLoop()
+    guard exchange.request.isProtected == isProtected else { return false }
     if takesBody(of: exchange) { return hasRoom }
     if machine.isExhausted { leave() }
     return false
+  }
+
+  /// Whether the backend accepts heads of this size. NIO's servers and others end the connection for a larger one.
+  func takesHead(of exchange: HTTPExchange) -> Bool {
+    machine.maxHeadSize.map { exchange.request.hasHead(within: $0) } ?? true
   }
 
   /// Whether the body of a claimed request, if it has one, can begin to leave. Its head must not be sent where the body
@@ -157,7 +171,8 @@ extension HTTP2Connection: PooledConnection {
   /// Whether an exchange should wait for this connection, since another one to the same backend would hardly take it
   /// sooner.
   func holdsBack(_ exchange: HTTPExchange) -> Bool {
-    machine.holdsBack(needsWindow: exchange.needsWindow && isOpen)
+    exchange.request.isProtected == isProtected
+      && machine.holdsBack(needsWindow: exchange.needsWindow && isOpen)
   }
 
   /// Reserves the connection for the one exchange that it was made for.
@@ -178,9 +193,8 @@ extension HTTP2Connection: PooledConnection {
     }
   }
 
-  func timeLeft(_ now: NIODeadline) -> Milliseconds {
-    pool.settings.idleTimeout - Milliseconds(now - restsSince)
-  }
+  /// Starts the idle time of a connection without streams.
+  private func rest() { restsUntil = .now() + .milliseconds(pool.settings.idleTimeout.count) }
 
   func close() {
     pool.upstream.context.loop.assertInEventLoop()
@@ -222,9 +236,6 @@ extension HTTP2Connection {
     }
   }
 
-  /// Whether an exchange has ended on the connection.
-  var wasUsed: Bool { machine.wasUsed }
-
   /// Whether the backend has stated that it did not process this stream.
   func disowns(_ stream: HTTP2StreamID) -> Bool { machine.disowns(stream) }
 
@@ -250,13 +261,16 @@ extension HTTP2Connection {
     probe()
   }
 
+  /// Counts a stream that is being reset. After some, the connection takes no more streams.
+  func willReset() {
+    if machine.willReset() { leave() }
+  }
+
   /// Handles the end of a stream.
-  ///
-  /// - Parameter wasUsed: Whether the stream carried an exchange.
-  func ended(wasUsed: Bool) {
+  func ended() {
     pool.upstream.context.loop.assertInEventLoop()
-    let action = machine.ended(wasUsed: wasUsed)
-    if isResting { restsSince = .now() }
+    let action = machine.ended()
+    if isResting { rest() }
     switch action {
     case .offer: pool.hasRoom(self)
     case .close: close()

@@ -30,6 +30,7 @@ extension HTTP2Stream {
     write(
       .data(.init(data: .byteBuffer(piece), endStream: false)),
       promise: promise { stream in
+        invariant(stream.waitingPieces > 0, "a piece of a body leaves twice")
         stream.waitingPieces -= 1
         if stream.isWritable { exchange.becameWritable() }
       })
@@ -108,6 +109,19 @@ extension HPACKHeaders {
 }
 
 extension UpstreamRequest {
+  /// The bytes that HTTP/2 counts for each field, besides its name and value (RFC 9113, section 6.5.2).
+  private static let fieldOverhead = 32
+
+  /// Whether the head's fields take no more than `limit` bytes, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them.
+  func hasHead(within limit: Int) -> Bool {
+    // Besides the lines `:method`, `:scheme`, `:path` and a length, and `:authority` in the place of `host`.
+    let rest = method.utf8.count + target.utf8.count + 64 + 4 * Self.fieldOverhead
+    // A line has five bytes at least. Its colon, space and end are not counted.
+    if rest + 7 * fields.readableBytes <= limit { return true }
+    let lines = fields.withUnsafeReadableBytes { bytes in bytes.count { $0 == ASCII.lineFeed } }
+    return rest + fields.readableBytes + lines * (Self.fieldOverhead - 4) <= limit
+  }
+
   /// Whether the head certainly fits in a single HEADERS frame.
   var fitsHTTP2: Bool {
     // The names of pseudo-header fields, a length, and changes of the dynamic table's size.

@@ -12,11 +12,23 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private enum Stage {
     /// NIO is creating the stream. Followed by `running` or `over`.
     case opening
-    /// The request is being sent, or its response awaited.
+    /// The request is being sent, or its response awaited. Followed by `draining` or `over`.
     case running
+    /// Nobody awaits the response any more: the client is gone, or the response is malformed. The rest is read and
+    /// dropped, until it ends or has become longer than `left` bytes, or the timer has fired. Followed by `over`.
+    case draining(left: Int, LoopTimers.Token)
     /// The exchange gets no more events. The stream may still count on its connection.
     case over
+
+    var isOpening: Bool {
+      if case .opening = self { true } else { false }
+    }
   }
+
+  /// The bytes and the time within which a response that nobody awaits any more may end by itself, in milliseconds.
+  /// Most do at once, and cost the connection no reset; longer ones are not worth it, and their backend is to notice
+  /// soon that nobody listens.
+  private static let maxDrained = (bytes: 64 << 10, time: Int64(1000))
 
   let connection: HTTP2Connection
   private let exchange: HTTPExchange
@@ -25,6 +37,8 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private var holdsSlot = true
   private var id: HTTP2StreamID?
   private var method = MessageHead.Method.other
+  /// The status of the final response, once its fields have arrived.
+  private var status: Int?
   /// The length check of the body. Set with the final head.
   private var length: BodyLength?
   /// Whether any part of a response has arrived. A backend that states afterwards that it did not process the request
@@ -48,6 +62,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     let payload = unwrapInboundIn(data)
     if case .rstStream(let code) = payload { reset = code }
     connection.didReceiveResponse()
+    if case .data(let data) = payload { drain(data.data.readableBytes) }
     guard case .running = stage else { return }
     do throws(WireError) {
       switch payload {
@@ -56,6 +71,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
         hasHeard = true
         let fields = block.headers.map { (name: $0.name, value: $0.value) }
         if length == nil {
+          status = ResponseHead.finalStatus(http2: fields)
           try begin(fields, isEnd: block.endStream)
         } else {
           try end(fields, isEnd: block.endStream)
@@ -66,12 +82,26 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
       default: break
       }
     } catch {
-      exchange.failed("\(error.sentence)")
+      exchange.failed("\(error.sentence)", status: status)
     }
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     if isWritable { exchange.becameWritable() }
+  }
+
+  /// Counts bytes of a response that nobody awaits any more.
+  private func drain(_ count: Int) {
+    guard case .draining(let left, let timer) = stage else { return }
+    stage = .draining(left: left - count, timer)
+    if count > left { endDraining() }
+  }
+
+  private func endDraining() {
+    guard case .draining(_, let timer) = stage else { return }
+    connection.pool.upstream.context.timers.stop(timer)
+    stage = .over
+    close()
   }
 
   /// Closes the stream. After a reset NIO closes the channel itself; any other error also ends it.
@@ -82,6 +112,10 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     switch stage {
     case .opening: giveUp()
     case .running: ended()
+    case .draining(_, let timer):
+      connection.pool.upstream.context.timers.stop(timer)
+      stage = .over
+      releaseSlot()
     case .over: releaseSlot()
     }
   }
@@ -120,7 +154,14 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private func releaseSlot() {
     guard holdsSlot else { return }
     holdsSlot = false
-    connection.ended(wasUsed: id != nil)
+    connection.ended()
+  }
+
+  /// Closes the stream, whose request or response has not ended. If the backend knows of it, that is a reset.
+  private func close() {
+    guard let context else { return }
+    if id != nil, reset == nil { connection.willReset() }
+    context.close(promise: nil)
   }
 }
 
@@ -157,14 +198,14 @@ extension HTTP2Stream {
   private func finish(trailers: ByteBuffer) {
     stage = .over
     exchange.ended(trailers: trailers)
-    // The rest of the request is useless now; closing resets the stream.
-    if !exchange.isSent { context?.close(promise: nil) }
+    // The rest of the request is useless now.
+    if !exchange.isSent { close() }
   }
 }
 
 // The exchange's view of the stream.
 extension HTTP2Stream: ExchangeConnection {
-  var wasUsed: Bool { connection.wasUsed }
+  var wasUsed: Bool { false }
 
   /// NIO lets 64 KiB wait on each stream, and a connection has many. One piece is enough, which stays counted.
   var isWritable: Bool { waitingPieces == 0 && context?.channel.isWritable ?? false }
@@ -173,6 +214,7 @@ extension HTTP2Stream: ExchangeConnection {
 
   func begin(_ exchange: HTTPExchange) {
     connection.pool.upstream.context.loop.assertInEventLoop()
+    invariant(stage.isOpening && holdsSlot && id == nil, "a stream carries a second exchange")
     stage = .running
     readsBefore = connection.reads
     var name = exchange.request.method
@@ -196,9 +238,15 @@ extension HTTP2Stream: ExchangeConnection {
   }
 
   /// Resets the stream, without affecting the others of its connection. The reset follows the bytes of the stream that
-  /// the kernel holds already.
+  /// the kernel holds already. Where the request was sent and has no record, the response first gets the time to end.
   func cut(discardsUnsent: Bool) {
-    stage = .over
-    context?.close(promise: nil)
+    guard !discardsUnsent, exchange.isSent, context != nil else {
+      stage = .over
+      return close()
+    }
+    let timers = connection.pool.upstream.context.timers
+    let timer = timers.start(milliseconds: Self.maxDrained.time) { [weak self] in self?.endDraining() }
+    stage = .draining(left: Self.maxDrained.bytes, timer)
+    setReading(true)
   }
 }

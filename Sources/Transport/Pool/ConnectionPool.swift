@@ -2,14 +2,18 @@ import Idempotency
 import NIOCore
 import Platform
 import TLS
+import Wire
 
 /// The connections of one backend on one event loop: those in use, those kept for the next exchange, and the exchanges
 /// that wait for one.
 ///
-/// An HTTP/1.1 connection carries one exchange at a time. An HTTP/2 connection is shared, and another is made only when
-/// the existing ones take no more exchanges. Confined to its loop.
+/// An HTTP/1.1 connection carries one exchange at a time. An HTTP/2 connection is shared by the requests of protected
+/// routes, or by all others, and another is made only when the existing ones take no more exchanges. Confined to its
+/// loop.
 final class ConnectionPool: @unchecked Sendable {
   private static let ending = "the transport is shut down"
+  /// The time in which a client has to move 64 KiB in order to keep its connection while others wait for one.
+  private static let maxHeldUp = TimeAmount.seconds(5)
 
   let settings: UpstreamSettings
   let versions: HTTPVersions
@@ -19,15 +23,21 @@ final class ConnectionPool: @unchecked Sendable {
   private var generation: Int?
   let upstream: HTTPUpstream
   private let limit: Int
-  /// The number of HTTP/1.1 connections that requests of no protected route may take up together. They leave a quarter
-  /// to the others: a tunnel or an event stream keeps its connection for as long as its client wants.
+  /// The number of connections that requests of no protected route may take up together. They leave a quarter to the
+  /// others: a tunnel or an event stream keeps its connection for as long as its client wants.
   private let maxUnprotected: Int
   /// The number of exchanges without protection that are connecting or running.
-  private var unprotectedCount = 0
+  private var unprotectedCount = 0 {
+    didSet { invariant(unprotectedCount >= 0, "an exchange gives up a connection that it never took up") }
+  }
   /// The number of connections, including those that are being established.
-  private var count = 0
-  /// The number of connections that are being established.
-  private var connecting = 0
+  private var count = 0 {
+    didSet { invariant(count >= 0, "a connection is counted out twice") }
+  }
+  /// The number of connections that are being established for protected requests, and for all others.
+  private var connecting = ByProtection()
+  /// The number of those, and of HTTP/2 connections.
+  private var made = ByProtection()
   /// Whether the next connection is expected to carry many exchanges.
   private var isSharing: Bool
   private var connections: [ObjectIdentifier: any PooledConnection] = [:]
@@ -36,8 +46,11 @@ final class ConnectionPool: @unchecked Sendable {
   /// The HTTP/2 connections that take exchanges. The first one with room is used, for the same reason.
   private var shared: [HTTP2Connection] = []
   private var waiting = WaitingExchanges()
+  /// The exchanges without protection that their clients hold up, or have held up.
+  private var heldUp: [ObjectIdentifier: HTTPExchange] = [:]
   private var isStartingNext = false
-  private var timer: LoopTimers.Token?
+  /// The timer that runs while connections are unused, and its end.
+  private var timer: (token: LoopTimers.Token, end: NIODeadline)?
   private var isShutDown = false
   /// Whether the configuration no longer has these settings, so that no connection is kept for another exchange.
   private(set) var isRetired = false
@@ -66,9 +79,9 @@ final class ConnectionPool: @unchecked Sendable {
     upstream.context.loop.assertInEventLoop()
     guard !isShutDown else { return exchange.fail(Self.ending) }
     retireOutdated()
-    guard exchange.request.isProtected || admitsUnprotected else { return enqueue(exchange) }
+    guard mayUseFree(exchange) else { return enqueue(exchange) }
     while !isFresh, let connection = idle.popLast() {
-      switch connection.hasAged(.now()) ? .ended : connection.readState {
+      switch connection.hasAged(.now()) || !connection.mayCarry(exchange) ? .ended : connection.readState {
       case .quiet: return exchange.run(on: connection)
       case .unread: settle(connection)
       case .ended: connection.closeUnusable()
@@ -76,14 +89,26 @@ final class ConnectionPool: @unchecked Sendable {
     }
     if !exchange.request.bindsConnection, let connection = shared.first(where: { $0.hasRoom(for: exchange) })
     {
-      return connection.open(exchange)
+      return open(exchange, on: connection)
     }
     guard mayConnect(for: exchange) else { return enqueue(exchange) }
     connect(for: exchange)
   }
 
-  /// Whether an exchange of no protected route may take up a connection now. Streams of HTTP/2 share theirs.
-  private var admitsUnprotected: Bool { unprotectedCount < maxUnprotected || isSharing }
+  /// Whether the exchange may take up a connection that is free. Streams of HTTP/2 share theirs.
+  private func mayUseFree(_ exchange: HTTPExchange) -> Bool {
+    exchange.request.isProtected || isSharing || unprotectedCount < maxUnprotected
+  }
+
+  private func open(_ exchange: HTTPExchange, on connection: HTTP2Connection) {
+    if connection.takesHead(of: exchange) { connection.open(exchange) } else { refuseHead(of: exchange) }
+  }
+
+  /// Handles an exchange whose head is larger than the backend accepts over HTTP/2.
+  private func refuseHead(of exchange: HTTPExchange) {
+    guard versions == .http2 else { return upstream.startOverHTTP1(exchange) }
+    exchange.fail(.headTooLarge("the request's head is larger than the backend accepts"))
+  }
 
   /// Handles exchanges without protection that take up a connection, or no longer do.
   func changeUnprotectedCount(by change: Int) {
@@ -94,22 +119,50 @@ final class ConnectionPool: @unchecked Sendable {
   private func enqueue(_ exchange: HTTPExchange) {
     waiting.append(exchange)
     exchange.awaitConnection()
+    if mayMakeRoom(for: exchange), isBusy(for: exchange) { makeRoom() }
+  }
+
+  /// Whether the end of an exchange without protection may let this one begin. Where connections are shared, its stream
+  /// leaves a place to others without protection alone.
+  private func mayMakeRoom(for exchange: HTTPExchange) -> Bool {
+    !isSharing || !exchange.request.isProtected
+  }
+
+  func addHeldUp(_ exchange: HTTPExchange) { heldUp[ObjectIdentifier(exchange)] = exchange }
+
+  func removeHeldUp(_ exchange: HTTPExchange) { heldUp.removeValue(forKey: ObjectIdentifier(exchange)) }
+
+  /// Ends the exchange that its client holds up most, if that is slow enough. Else few clients that hardly send, or
+  /// hardly read, could keep all connections for themselves.
+  private func makeRoom() {
+    let limit = NIODeadline.now() - Self.maxHeldUp
+    let slow = heldUp.values.filter { $0.isHeldUp && $0.pace.movedAt < limit }
+    slow.min { $0.pace.movedAt < $1.pace.movedAt }?.fail(
+      .requestBody("a slow client, and no connection was free"))
   }
 
   /// Lets go of an exchange that no longer waits: no connection may become free for hours.
   func waitEnded() { waiting.dropEnded() }
 
   /// Whether an exchange waits because others have the connections, and not for the backend.
-  func isBusy(for exchange: HTTPExchange) -> Bool {
-    !connections.isEmpty && (count >= limit || !exchange.request.isProtected && !admitsUnprotected)
+  func isBusy(for exchange: HTTPExchange) -> Bool { !connections.isEmpty && !hasShare(for: exchange) }
+
+  /// Whether the limit leaves a connection to the exchange.
+  private func hasShare(for exchange: HTTPExchange) -> Bool {
+    let isProtected = exchange.request.isProtected
+    // Neither kind waits until the other has let go of all.
+    if isSharing, !connections.isEmpty, made[isProtected] == 0 { return true }
+    let unprotected = isSharing ? made[false] : unprotectedCount
+    return count < limit && (isProtected || unprotected < maxUnprotected)
   }
 
   /// Whether a new connection may be made for the exchange. One that is being established may have room for all, and so
   /// may one that is just being read.
   private func mayConnect(for exchange: HTTPExchange) -> Bool {
-    guard count < limit else { return false }
+    guard hasShare(for: exchange) else { return false }
     if exchange.request.bindsConnection { return true }
-    return !(isSharing && connecting > 0) && !shared.contains { $0.holdsBack(exchange) }
+    let isMade = isSharing && connecting[exchange.request.isProtected] > 0
+    return !isMade && !shared.contains { $0.holdsBack(exchange) }
   }
 
   /// Waits until the bytes that have arrived are read, and then releases the connection.
@@ -143,17 +196,24 @@ final class ConnectionPool: @unchecked Sendable {
   }
 
   private func connect(for exchange: HTTPExchange) {
+    let isProtected = exchange.request.isProtected
     count += 1
-    connecting += 1
+    connecting[isProtected] += 1
+    made[isProtected] += 1
     upstream.counters.connects += 1
     exchange.connect()
     Connector.connect(for: self).whenComplete { result in
-      self.connecting -= 1
+      self.connecting[isProtected] -= 1
       switch result {
-      case .success(.exclusive(let connection)): self.connected(connection, for: exchange)
-      case .success(.shared(let connection)): self.connected(connection, for: exchange)
+      case .success(.exclusive(let connection)):
+        self.made[isProtected] -= 1
+        self.connected(connection, for: exchange)
+      case .success(.shared(let connection)):
+        connection.isProtected = isProtected
+        self.connected(connection, for: exchange)
       case .failure(let error):
         self.count -= 1
+        self.made[isProtected] -= 1
         exchange.connectFailed(Connector.reason(error))
       }
       self.startNext()
@@ -174,6 +234,11 @@ final class ConnectionPool: @unchecked Sendable {
   private func connected(_ connection: HTTP2Connection, for exchange: HTTPExchange) {
     isSharing = true
     guard isKept(connection, for: exchange) else { return }
+    if exchange.isConnecting, !connection.takesHead(of: exchange) {
+      shared.append(connection)
+      refuseHead(of: exchange)
+      return hasRoom(connection)
+    }
     if exchange.isConnecting, exchange.request.bindsConnection {
       guard connection.takesBody(of: exchange) else {
         connection.close()
@@ -191,11 +256,12 @@ final class ConnectionPool: @unchecked Sendable {
 
   private func isKept(_ connection: any PooledConnection, for exchange: HTTPExchange) -> Bool {
     guard connection.isOpen else {
-      count -= 1
+      uncount(connection)
       exchange.connectFailed("the backend closed the connection at once")
       return false
     }
     connections[ObjectIdentifier(connection)] = connection
+    invariant(connections.count <= count, "a pool keeps a connection that it does not count")
     upstream.didConnect(to: settings.name)
     guard !isShutDown else {
       connection.close()
@@ -207,11 +273,13 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// Takes back a free connection: the next exchange in the queue uses it, or it is kept for a while.
   func release(_ connection: HTTP1Connection) {
+    invariant(connection.isFree, "a connection is given back while it carries an exchange")
     // Its end makes room for another.
     guard !isOutdated(connection) else { return connection.close() }
-    if firstWaiting() != nil {
+    if let first = firstWaiting(where: mayUseFree) {
+      guard connection.mayCarry(first) else { return connection.close() }
       switch connection.readState {
-      case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
+      case .quiet: if let next = nextWaiting(where: mayUseFree) { return next.run(on: connection) }
       case .unread: return settle(connection)
       case .ended: return connection.closeUnusable()
       }
@@ -219,19 +287,19 @@ final class ConnectionPool: @unchecked Sendable {
     guard keepsIdle, connection.isOpen else { return connection.close() }
     connection.rest()
     idle.append(connection)
-    if timer == nil { startTimer(settings.idleTimeout) }
+    invariant(idle.count <= connections.count, "a connection is kept for two exchanges")
+    startTimer(until: connection.restsUntil)
   }
 
   /// Handles a shared connection that takes more exchanges than before, or has none.
   func hasRoom(_ connection: HTTP2Connection) {
     guard !isOutdated(connection) else { return connection.leave() }
-    while let next = firstWaiting(), !next.request.bindsConnection, connection.hasRoom(for: next) {
-      waiting.removeFirst(next)
-      connection.open(next)
+    while let next = nextWaiting(where: { !$0.request.bindsConnection && connection.hasRoom(for: $0) }) {
+      open(next, on: connection)
     }
     guard connection.isResting else { return }
     guard keepsIdle else { return connection.close() }
-    if timer == nil { startTimer(settings.idleTimeout) }
+    startTimer(until: connection.restsUntil)
   }
 
   /// Handles a shared connection that takes no more exchanges. It closes when its last one ends.
@@ -243,10 +311,15 @@ final class ConnectionPool: @unchecked Sendable {
   /// Handles the end of a connection.
   func closed(_ connection: any PooledConnection) {
     guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-    count -= 1
+    uncount(connection)
     idle.removeAll { $0 === connection }
     shared.removeAll { $0 === connection }
     startNext()
+  }
+
+  private func uncount(_ connection: any PooledConnection) {
+    count -= 1
+    if let shared = connection as? HTTP2Connection { made[shared.isProtected] -= 1 }
   }
 
   /// Closes idle HTTP/1.1 connections. They leave the list first: the end of one runs tasks, which may begin requests.
@@ -266,7 +339,7 @@ final class ConnectionPool: @unchecked Sendable {
 
   func shutdown() {
     isShutDown = true
-    if let timer { upstream.context.timers.stop(timer) }
+    if let timer { upstream.context.timers.stop(timer.token) }
     timer = nil
     for exchange in waiting.removeAll() { exchange.fail(Self.ending) }
     for connection in Array(connections.values) { connection.close() }
@@ -278,34 +351,42 @@ final class ConnectionPool: @unchecked Sendable {
     guard !isStartingNext else { return }
     isStartingNext = true
     defer { isStartingNext = false }
-    while let next = firstWaiting(), mayConnect(for: next) {
-      waiting.removeFirst(next)
-      connect(for: next)
-    }
+    while let next = nextWaiting(where: mayConnect) { connect(for: next) }
   }
 
-  /// The first exchange in the queue that still waits and may take up a connection.
-  private func firstWaiting() -> HTTPExchange? { waiting.first(admitsUnprotected: admitsUnprotected) }
+  /// The exchange that has waited longest and may begin. Of each kind only the first one is considered.
+  private func firstWaiting(where mayBegin: (HTTPExchange) -> Bool) -> HTTPExchange? {
+    let (first, second) = waiting.firsts()
+    if let first, mayBegin(first) { return first }
+    if let second, mayBegin(second) { return second }
+    return nil
+  }
 
-  /// Removes and returns the first exchange in the queue that still waits and may take up a connection.
-  private func nextWaiting() -> HTTPExchange? {
-    guard let exchange = firstWaiting() else { return nil }
+  /// Removes and returns the exchange that has waited longest and may begin.
+  private func nextWaiting(where mayBegin: (HTTPExchange) -> Bool) -> HTTPExchange? {
+    guard let exchange = firstWaiting(where: mayBegin) else { return nil }
     waiting.removeFirst(exchange)
     return exchange
   }
 
-  private func startTimer(_ span: Milliseconds) {
-    timer = upstream.context.timers.start(milliseconds: span.count) { [weak self] in self?.closeAged() }
+  /// Starts the one timer that serves all connections, unless it ends early enough.
+  private func startTimer(until end: NIODeadline) {
+    if let timer {
+      guard end < timer.end else { return }
+      upstream.context.timers.stop(timer.token)
+    }
+    let span = Milliseconds(end - .now()).count
+    timer = (upstream.context.timers.start(milliseconds: span) { [weak self] in self?.closeAged() }, end)
   }
 
-  /// Closes connections whose idle time is over. One timer serves all: it is set for the oldest that is left.
+  /// Closes connections whose idle time is over, and sets the timer for the next one.
   private func closeAged() {
     timer = nil
     let now = NIODeadline.now()
-    let aged: [any PooledConnection] =
-      idle.prefix { $0.hasAged(now) } + shared.filter { $0.isResting && $0.hasAged(now) }
-    for connection in aged { connection.close() }
-    let left = [idle.first?.timeLeft(now)] + shared.filter { $0.isResting }.map { $0.timeLeft(now) }
-    if let next = left.compactMap(\.self).min() { startTimer(next) }
+    let resting: [any PooledConnection] = idle + shared.filter { $0.isResting }
+    let next = resting.lazy.map(\.restsUntil).filter { $0 > now }.min()
+    if let next { startTimer(until: next) }
+    closeIdle(where: { $0.hasAged(now) })
+    for connection in shared where connection.isResting && connection.hasAged(now) { connection.close() }
   }
 }

@@ -4,7 +4,8 @@ import Wire
 
 /// The connection of one exchange: an HTTP/1.1 connection, or an HTTP/2 stream. Confined to its loop.
 protocol ExchangeConnection: AnyObject, Sendable {
-  /// Whether an exchange has ended on the connection, so that the backend may just be closing it.
+  /// Whether an exchange has ended on the connection, so that the backend may just be closing it. Never so for a stream:
+  /// the end of its connection is the end of others' requests, which a second attempt might repeat on the next one.
   var wasUsed: Bool { get }
   /// Whether there is room for more of a streamed body.
   var isWritable: Bool { get }
@@ -37,13 +38,13 @@ protocol PooledConnection: AnyObject {
   var isOpen: Bool { get }
   /// The generation of the TLS files by which the connection was made; `nil` if it is not encrypted.
   var generation: Int? { get }
-  /// The idle time that is left, since the last use.
-  func timeLeft(_ now: NIODeadline) -> Milliseconds
+  /// The end of the idle time that began after the last use. Valid only while the connection is unused.
+  var restsUntil: NIODeadline { get }
   func close()
 }
 
 extension PooledConnection {
-  func hasAged(_ now: NIODeadline) -> Bool { timeLeft(now) <= 0 }
+  func hasAged(_ now: NIODeadline) -> Bool { restsUntil <= now }
 }
 
 extension HeadLimits {

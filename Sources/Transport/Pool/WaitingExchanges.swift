@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The exchanges that wait for a connection, in the order of their arrival.
 ///
@@ -21,19 +22,18 @@ struct WaitingExchanges {
     }
   }
 
-  /// Returns the first exchange that still waits.
-  ///
-  /// - Parameter admitsUnprotected: Whether one of no protected route counts.
-  mutating func first(admitsUnprotected: Bool) -> HTTPExchange? {
+  /// Returns the first exchange of each kind that still waits, in the order of their arrival.
+  mutating func firsts() -> (HTTPExchange?, HTTPExchange?) {
     dropEnded()
-    guard admitsUnprotected, let other = unprotected.first else { return protected.first?.exchange }
-    guard let first = protected.first, first.number < other.number else { return other.exchange }
-    return first.exchange
+    let (first, other) = (protected.first, unprotected.first)
+    let isOrdered = (first?.number ?? .max) <= (other?.number ?? .max)
+    return isOrdered ? (first?.exchange, other?.exchange) : (other?.exchange, first?.exchange)
   }
 
-  /// Removes an exchange that `first` has returned.
+  /// Removes an exchange that `firsts` has returned.
   mutating func removeFirst(_ exchange: HTTPExchange) {
-    if exchange.request.isProtected { protected.removeFirst() } else { unprotected.removeFirst() }
+    let (_, first) = exchange.request.isProtected ? protected.removeFirst() : unprotected.removeFirst()
+    invariant(first === exchange, "an exchange leaves the queue for another one")
   }
 
   /// Whether no exchange waits.

@@ -28,10 +28,12 @@ struct BodyDecoder: Sendable {
   private var scanner: FieldScanner
   private var extensionBytes = 0
   private let isOfResponse: Bool
+  private let reading: Reading
 
-  init(_ framing: BodyFraming, limits: HeadLimits, ofResponse: Bool = false) {
+  init(_ framing: BodyFraming, limits: HeadLimits, ofResponse: Bool = false, reading: Reading = .strict) {
     isOfResponse = ofResponse
-    scanner = FieldScanner(limits: limits)
+    self.reading = reading
+    scanner = FieldScanner(limits: limits, reading: reading)
     state =
       switch framing {
       case .none: .counted(0)
@@ -44,6 +46,7 @@ struct BodyDecoder: Sendable {
   init(untilCloseWithin limits: HeadLimits) {
     scanner = FieldScanner(limits: limits)
     isOfResponse = true
+    reading = .strict
     state = .untilClose
   }
 
@@ -85,7 +88,9 @@ struct BodyDecoder: Sendable {
   }
 
   private mutating func chunkSize(_ input: inout ByteBuffer) throws(WireError) -> Int? {
-    let line = try input.withUnsafeReadableBytes { bytes throws(WireError) in try ChunkLine(bytes) }
+    let line = try input.withUnsafeReadableBytes { bytes throws(WireError) in
+      try ChunkLine(bytes, reading: reading)
+    }
     guard let line else { return nil }
     extensionBytes += line.extensionBytes
     guard extensionBytes <= HeadLimits.chunkExtensionBytes else { throw .chunkExtensionsTooLong }
@@ -105,7 +110,8 @@ struct BodyDecoder: Sendable {
   private mutating func trailers(_ input: inout ByteBuffer) throws(WireError) -> ByteBuffer? {
     let length = try input.withUnsafeReadableBytes { bytes throws(WireError) in try scanner.section(in: bytes)
     }
-    guard let length, let bytes = input.readSlice(length: length) else { return nil }
-    return try Trailers.lines(scanner.takeFields(), in: bytes, ofResponse: isOfResponse)
+    guard let length, var bytes = input.readSlice(length: length) else { return nil }
+    let fields = scanner.takeFields(of: &bytes)
+    return try Trailers.lines(fields, in: bytes, ofResponse: isOfResponse)
   }
 }

@@ -8,25 +8,35 @@ import NIOCore
 /// more than a whole head.
 struct FieldScanner {
   private let limits: HeadLimits
+  private let reading: Reading
   private(set) var fields: [MessageHead.Field] = []
+  /// The indices of the fields whose value is folded over several lines.
+  private var folded: [Int] = []
+  /// Whether a fault was tolerated by which another reader may see another framing of the message.
+  private(set) var isDoubtful = false
   /// The offset of the first line that is not parsed yet.
   private var lineStart = 0
   /// The offset up to which the unfinished line contains no line feed.
   private var scanned = 0
 
-  init(limits: HeadLimits) {
+  init(limits: HeadLimits, reading: Reading = .strict) {
     self.limits = limits
+    self.reading = reading
   }
 
   /// Whether no byte of the section has been scanned yet.
   var isAtStart: Bool { scanned == 0 }
 
   /// Returns the fields found and resets the scanner for another section.
-  mutating func takeFields() -> [MessageHead.Field] {
+  ///
+  /// - Parameter section: The bytes that were scanned. Folded values become one line each in it.
+  mutating func takeFields(of section: inout ByteBuffer) -> [MessageHead.Field] {
+    if !folded.isEmpty { unfold(&section) }
     var taken: [MessageHead.Field] = []
     swap(&taken, &fields)
     lineStart = 0
     scanned = 0
+    isDoubtful = false
     return taken
   }
 
@@ -71,13 +81,18 @@ struct FieldScanner {
   ) throws(WireError) {
     guard fields.count < limits.maxFields else { throw .tooManyFields }
     guard let colon = Self.colon(in: bytes, start, end), colon > start else {
-      throw Self.nameFault(in: bytes, start, end)
+      return try fold(in: bytes, start, end)
     }
     guard colon - start <= UInt16.max else { throw .headTooLarge }
-    let name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
-    let known = FieldName.recognise(name)
+    var name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
+    var known = FieldName.recognise(name)
     // Known names are tokens, so only other names are checked.
-    if known == .other, !name.allSatisfy(ASCII.isTokenByte) { throw Self.nameFault(in: bytes, start, end) }
+    if known == .other, !name.allSatisfy(ASCII.isTokenByte) {
+      guard !Self.isSpace(name[0]) else { return try fold(in: bytes, start, end) }
+      name = try withoutSpace(name, in: bytes, start, end)
+      known = FieldName.recognise(name)
+      if FieldNameSet.framing.contains(known) { isDoubtful = true }
+    }
     var first = colon + 1
     var last = end
     while first < last, Self.isSpace(bytes[first]) { first += 1 }
@@ -88,7 +103,66 @@ struct FieldScanner {
       MessageHead.Field(
         nameStart: UInt32(truncatingIfNeeded: start), valueStart: UInt32(truncatingIfNeeded: first),
         valueLength: UInt32(truncatingIfNeeded: last - first),
-        nameLength: UInt16(truncatingIfNeeded: colon - start), name: known))
+        nameLength: UInt16(truncatingIfNeeded: name.count), name: known))
+  }
+
+  /// The name without the white space before its colon, which a proxy has to remove from a response (RFC 9112, section
+  /// 5.1).
+  private func withoutSpace(
+    _ name: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
+  ) throws(WireError) -> UnsafeRawBufferPointer {
+    var length = name.count
+    while length > 0, Self.isSpace(name[length - 1]) { length -= 1 }
+    let name = UnsafeRawBufferPointer(rebasing: name[..<length])
+    guard reading == .tolerant, name.allSatisfy(ASCII.isTokenByte) else {
+      throw Self.nameFault(in: bytes, start, end)
+    }
+    return name
+  }
+
+  /// Takes a line that does not begin with a name as more of the value before it, if it is folded (RFC 9112, section
+  /// 5.2). The framing is never taken from such a value, and a line of white space alone may be the section's end to
+  /// others.
+  private mutating func fold(
+    in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
+  ) throws(WireError) {
+    let fault = Self.nameFault(in: bytes, start, end)
+    var first = start
+    var last = end
+    while first < last, Self.isSpace(bytes[first]) { first += 1 }
+    while first < last, Self.isSpace(bytes[last - 1]) { last -= 1 }
+    guard reading == .tolerant, fault == .foldedField, first < last, let field = fields.indices.last,
+      !FieldNameSet.framing.contains(fields[field].name)
+    else { throw fault }
+    guard Self.isValue(bytes, first, last) else { throw .badFieldValue }
+    isDoubtful = true
+    if fields[field].valueLength == 0 { fields[field].valueStart = UInt32(truncatingIfNeeded: first) }
+    fields[field].valueLength = UInt32(truncatingIfNeeded: last) - fields[field].valueStart
+    if folded.last != field { folded.append(field) }
+  }
+
+  /// Puts one space in the place of each line's end, and the white space around it, within the folded values.
+  private mutating func unfold(_ section: inout ByteBuffer) {
+    section.withUnsafeMutableReadableBytes { bytes in
+      for field in folded {
+        let value = fields[field].valueRange
+        var (from, to) = (value.lowerBound, value.lowerBound)
+        while from < value.upperBound {
+          var byte = bytes[from]
+          from += 1
+          if byte == ASCII.carriageReturn {
+            while to > value.lowerBound, Self.isSpace(bytes[to - 1]) { to -= 1 }
+            from += 1
+            while Self.isSpace(bytes[from]) { from += 1 }
+            byte = ASCII.space
+          }
+          bytes[to] = byte
+          to += 1
+        }
+        fields[field].valueLength = UInt32(truncatingIfNeeded: to - value.lowerBound)
+      }
+    }
+    folded = []
   }
 
   /// The initial capacity of the index. A browser behind a gateway sends about 20 fields; 24 entries take 384 bytes.

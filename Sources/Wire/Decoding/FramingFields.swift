@@ -11,14 +11,20 @@ struct FramingFields {
   private(set) var expectsContinue = false
   private var connectionOptions = 0
 
-  init(_ fields: [MessageHead.Field], in bytes: UnsafeRawBufferPointer) throws(WireError) {
+  init(
+    _ fields: [MessageHead.Field], in bytes: UnsafeRawBufferPointer, reading: Reading = .strict
+  ) throws(WireError) {
     for field in fields {
       switch field.name {
       case .contentLength:
-        guard Self.hasNoTabs(around: field, in: bytes) else { throw .badContentLength }
+        guard reading == .tolerant || Self.hasNoTabs(around: field, in: bytes) else {
+          throw .badContentLength
+        }
         try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
       case .transferEncoding:
-        guard Self.hasNoTabs(around: field, in: bytes) else { throw .badTransferCoding }
+        guard reading == .tolerant || Self.hasNoTabs(around: field, in: bytes) else {
+          throw .badTransferCoding
+        }
         try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
       case .host, .connection, .expect:
         try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
@@ -68,16 +74,19 @@ struct FramingFields {
     var chunked = 0
     var isChunkedLast = false
     var count = 0
-    for coding in ListElements(value) {
+    var codings = ListElements(value)
+    while let coding = codings.next() {
       isChunkedLast = ASCII.equalsIgnoringCase(coding, "chunked")
       chunked += isChunkedLast ? 1 : 0
       count += 1
     }
-    throw isChunkedLast && chunked == 1 && count > 1 ? .unknownTransferCoding : .badTransferCoding
+    throw !codings.isCut && isChunkedLast && chunked == 1 && count > 1
+      ? .unknownTransferCoding : .badTransferCoding
   }
 
   private mutating func connection(_ value: UnsafeRawBufferPointer) throws(WireError) {
-    for option in ListElements(value) {
+    var options = ListElements(value)
+    while let option = options.next() {
       connectionOptions += 1
       guard connectionOptions <= HeadLimits.connectionOptions, option.allSatisfy(ASCII.isTokenByte) else {
         throw .badConnection
@@ -88,6 +97,7 @@ struct FramingFields {
         keepsAlive = true
       }
     }
+    guard !options.isCut else { throw .badConnection }
   }
 
   /// Whether the connection persists after this message: by default in HTTP/1.1, only with `keep-alive` in HTTP/1.0.

@@ -25,6 +25,11 @@ public struct HeadLimits: Sendable, Equatable {
   /// The maximum size of all chunk extensions of one message in bytes, so that tiny chunks with large extensions cost
   /// their sender more than the receiver.
   static let chunkExtensionBytes = 16 * 1024
+  /// The maximum length of a method in bytes. The longest registered one has 17 (`UPDATEREDIRECTREF`).
+  public static let methodBytes = 32
+  /// The maximum length of a host with its port in bytes. A name in the DNS has at most 253, and its last dot, a colon
+  /// and a port have 7 more.
+  static let hostBytes = 260
   /// The maximum number of options in the `Connection` lines. Each is compared with every field.
   static let connectionOptions = 32
 }

@@ -76,8 +76,9 @@ public struct RequestDecoder: Sendable {
       }
       return try scanner.section(in: bytes)
     }
-    guard let length, let line, let bytes = input.readSlice(length: length) else { return nil }
-    let request = try request(line, bytes)
+    guard let length, let line, var bytes = input.readSlice(length: length) else { return nil }
+    let fields = scanner.takeFields(of: &bytes)
+    let request = try request(line, bytes, fields)
     self.line = nil
     emptyLines = 0
     body = BodyDecoder(request.framing, limits: limits)
@@ -85,9 +86,11 @@ public struct RequestDecoder: Sendable {
     return .head(request)
   }
 
-  private mutating func request(_ line: RequestLine, _ bytes: ByteBuffer) throws(WireError) -> RequestHead {
+  private func request(
+    _ line: RequestLine, _ bytes: ByteBuffer, _ fields: [MessageHead.Field]
+  ) throws(WireError) -> RequestHead {
     let head = MessageHead(
-      bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: scanner.takeFields())
+      bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: fields)
     let framing = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }

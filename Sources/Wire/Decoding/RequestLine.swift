@@ -5,25 +5,42 @@ struct RequestLine {
 
   init(_ bytes: UnsafeRawBufferPointer, end: Int) throws(WireError) {
     var at = 0
-    while at < end, ASCII.isTokenByte(bytes[at]) { at += 1 }
+    while at < min(end, HeadLimits.methodBytes), ASCII.isTokenByte(bytes[at]) { at += 1 }
     guard at < end, bytes[at] == ASCII.space else { throw .badMethod }
     guard at > 0 else { throw .badRequestLine }
     let method = 0..<at
     let targetStart = at + 1
     at = targetStart
-    while at < end, Self.isTargetByte(bytes[at]) { at += 1 }
+    var seen: UInt8 = 0
+    while at < end, Self.isTargetByte(bytes[at]) {
+      seen |= bytes[at]
+      at += 1
+    }
     guard at < end else { throw .badRequestLine }
     guard at > targetStart, bytes[at] == ASCII.space else { throw .badTarget }
     let known = MessageHead.Method(UnsafeRawBufferPointer(rebasing: bytes[method]))
     minorVersion = try HTTPVersion.minor(bytes, at + 1, end)
     let target = targetStart..<at
+    if seen >= 0x80 { try Self.checkUTF8(UnsafeRawBufferPointer(rebasing: bytes[target])) }
     _ = try TargetForm(UnsafeRawBufferPointer(rebasing: bytes[target]), method: known)
     start = .request(method: known, methodRange: method, target: target)
   }
 
-  /// Whether the byte is visible ASCII other than `#`: a fragment is never sent (RFC 9110, section 4.2.5).
+  /// Whether the byte is visible ASCII other than `#`, since a fragment is never sent (RFC 9110, section 4.2.5), or one
+  /// of UTF-8, which many clients send as it is.
   private static func isTargetByte(_ byte: UInt8) -> Bool {
-    byte &- 0x21 < 0x5E && byte != 0x23
+    byte &- 0x21 < 0x5E && byte != 0x23 || byte >= 0x80
+  }
+
+  /// Refuses other bytes than UTF-8, and the replacement character: it stands for bytes that a codec has lost.
+  private static func checkUTF8(_ target: UnsafeRawBufferPointer) throws(WireError) {
+    let isValid = target.withMemoryRebound(to: UInt8.self) { bytes in
+      (try? UTF8Span(validating: bytes.span)) != nil
+    }
+    guard isValid else { throw .badTarget }
+    for at in target.indices.dropLast(2) where target[at] == 0xEF && target[at + 1] == 0xBF {
+      guard target[at + 2] != 0xBD else { throw .badTarget }
+    }
   }
 }
 

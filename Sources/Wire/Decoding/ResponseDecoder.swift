@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Decodes responses from a server's bytes, strictly by RFC 9112. Performs no I/O.
+/// Decodes responses from a server's bytes by RFC 9112, strictly or tolerantly. Performs no I/O.
 ///
 /// The counterpart of `RequestDecoder`, used in the same way. The method of the request determines whether the response
 /// has a body, so the decoder stops after each response until `begin` is called with the next method.
@@ -35,24 +35,30 @@ public struct ResponseDecoder: Sendable {
   }
 
   private let limits: HeadLimits
+  private let reading: Reading
   private var method: MessageHead.Method
   private var state = State.head
+  /// The status of the response, from its status line on, also where what follows is refused; `nil` before that, and for
+  /// an interim response.
+  public private(set) var status: Int?
   private var scanner: FieldScanner
   private var line: StatusLineParser?
   private var body: BodyDecoder
 
   /// Creates a decoder that expects the response to a request of this method.
-  public init(limits: HeadLimits = HeadLimits(), method: MessageHead.Method) {
+  public init(limits: HeadLimits = HeadLimits(), method: MessageHead.Method, reading: Reading = .strict) {
     self.limits = limits
+    self.reading = reading
     self.method = method
-    scanner = FieldScanner(limits: limits)
+    scanner = FieldScanner(limits: limits, reading: reading)
     body = BodyDecoder(.none, limits: limits)
   }
 
   /// Prepares for the response to the next request on the connection. The previous response must have ended.
   public mutating func begin(_ method: MessageHead.Method) {
-    guard case .idle = state else { preconditionFailure("A response is still in progress in \(state).") }
+    guard case .idle = state else { invariantBroken("a response begins within another one") }
     self.method = method
+    status = nil
     state = .head
   }
 
@@ -95,41 +101,60 @@ public struct ResponseDecoder: Sendable {
   private mutating func head(_ input: inout ByteBuffer) throws(WireError) -> Event? {
     let length = try input.withUnsafeReadableBytes { bytes throws(WireError) -> Int? in
       if line == nil {
-        guard let end = try scanner.startLine(in: bytes) else { return nil }
-        line = try StatusLineParser(bytes, end: end)
+        line = try statusLine(in: bytes)
+        if line == nil { return nil }
       }
       return try scanner.section(in: bytes)
     }
-    guard let length, let line, let bytes = input.readSlice(length: length) else { return nil }
-    let response = try response(line, bytes)
+    guard let length, let line, var bytes = input.readSlice(length: length) else { return nil }
+    let isDoubtful = scanner.isDoubtful
+    let fields = scanner.takeFields(of: &bytes)
+    let response = try response(line, bytes, fields, isDoubtful: isDoubtful)
     self.line = nil
     if response.isInterim { return .head(response) }
     state = .body
     switch response.framing {
     case .none: body = BodyDecoder(.none, limits: limits)
     case .length(let length): body = BodyDecoder(.length(length), limits: limits)
-    case .chunked: body = BodyDecoder(.chunked, limits: limits, ofResponse: true)
+    case .chunked: body = BodyDecoder(.chunked, limits: limits, ofResponse: true, reading: reading)
     case .untilClose: body = BodyDecoder(untilCloseWithin: limits)
     }
     return .head(response)
   }
 
-  private mutating func response(
-    _ line: StatusLineParser, _ bytes: ByteBuffer
-  ) throws(WireError) -> ResponseHead {
-    let head = MessageHead(
-      bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: scanner.takeFields())
-    let fields = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
-      try FramingFields(head.fields, in: bytes)
+  /// Parses the status line; `nil` if more bytes are needed. The status counts also where a line feed alone ends the
+  /// line, for which the response is refused.
+  private mutating func statusLine(in bytes: UnsafeRawBufferPointer) throws(WireError) -> StatusLineParser? {
+    do throws(WireError) {
+      guard let end = try scanner.startLine(in: bytes) else { return nil }
+      let line = try StatusLineParser(bytes, end: end)
+      status = line.finalStatus
+      return line
+    } catch {
+      if error == .badLineEnd, let end = ASCII.index(of: ASCII.lineFeed, in: bytes, 0..<bytes.count) {
+        status = (try? StatusLineParser(bytes, end: end))?.finalStatus
+      }
+      throw error
     }
+  }
+
+  private func response(
+    _ line: StatusLineParser, _ bytes: ByteBuffer, _ lines: [MessageHead.Field], isDoubtful: Bool
+  ) throws(WireError) -> ResponseHead {
+    var head = MessageHead(
+      bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: lines)
+    let (fields, isRepeated) = try head.framing(by: reading)
     if fields.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
     let framing = framing(of: head.status, fields)
+    let declaresBody = fields.isChunked || fields.contentLength ?? 0 > 0
     // A forbidden body may still come, and then the bytes that follow cannot be trusted.
-    let mayHaveBody =
-      head.status >= 200 && head.status != 204 || !fields.isChunked && fields.contentLength ?? 0 == 0
+    let mayHaveBody = head.status >= 200 && head.status != 204 || !declaresBody
+    // Some backends send it also to HEAD and with 304, and none with 205.
+    let isDisputed = declaresBody && (framing == .none || head.status == 205)
     let persists = fields.isPersistent(minorVersion: head.minorVersion) && framing != .untilClose
     return ResponseHead(
-      head: head, framing: framing, keepAlive: persists && mayHaveBody && head.status != 101)
+      head: head, framing: framing, keepAlive: persists && mayHaveBody && head.status != 101,
+      hasCertainEnd: !isDoubtful && !isRepeated && !isDisputed)
   }
 
   /// The framing of the response's body (RFC 9112, section 6.3).

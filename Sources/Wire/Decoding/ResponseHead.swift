@@ -13,11 +13,15 @@ public struct ResponseHead: Sendable {
   public var framing: Framing
   /// Whether the connection persists for another request.
   public var keepAlive: Bool
+  /// Whether every reader, and the backend itself, sees the same end of the response. Otherwise, what follows on the
+  /// connection may still be a part of it.
+  public var hasCertainEnd: Bool
 
-  public init(head: MessageHead, framing: Framing, keepAlive: Bool) {
+  public init(head: MessageHead, framing: Framing, keepAlive: Bool, hasCertainEnd: Bool = true) {
     self.head = head
     self.framing = framing
     self.keepAlive = keepAlive
+    self.hasCertainEnd = hasCertainEnd
   }
 
   /// Whether the final response is still to come: any 1xx except 101, which ends HTTP on the connection.

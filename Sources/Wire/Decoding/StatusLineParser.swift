@@ -4,6 +4,11 @@ struct StatusLineParser {
   let start: MessageHead.StartLine
   let minorVersion: UInt8
 
+  /// The status of a final response; `nil` for an interim one.
+  var finalStatus: Int? {
+    if case .status(let status, _) = start, status >= 200 { status } else { nil }
+  }
+
   init(_ bytes: UnsafeRawBufferPointer, end: Int) throws(WireError) {
     guard end >= 12, bytes[8] == ASCII.space else { throw .badStatusLine }
     do throws(WireError) {

@@ -48,7 +48,7 @@ extension WireError {
     switch self {
     case .badLineEnd: "A line does not end with CR LF."
     case .badRequestLine: "The request line is not a method, a target and a version."
-    case .badMethod: "The method is not a token."
+    case .badMethod: "The method is not a token, or is too long."
     case .badTarget: "The request target is not one that the method may have."
     case .unsupportedVersion: "The version of HTTP is neither 1.0 nor 1.1."
     case .targetTooLong: "The request line is too long."

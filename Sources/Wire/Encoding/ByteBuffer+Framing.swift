@@ -12,12 +12,60 @@ extension ByteBuffer {
     }
   }
 
-  /// Writes `Content-Length: n` and CRLF.
-  public mutating func writeContentLength(_ length: Int) {
-    writeLiteral("Content-Length: ")
-    writeDecimal(length)
-    writeLiteral("\r\n")
+  /// Writes a field line in one step of the buffer's, which costs as much as the bytes of a short line.
+  ///
+  /// - Parameters:
+  ///   - name: The name with its colon and space.
+  ///   - longest: The maximum length of the value.
+  ///   - writeValue: Writes the value, and returns its length.
+  @inline(__always)
+  public mutating func writeFieldLine(
+    _ name: StaticString, longest: Int, _ writeValue: (UnsafeMutableRawPointer) -> Int
+  ) {
+    let nameLength = name.utf8CodeUnitCount
+    writeWithUnsafeMutableBytes(minimumWritableBytes: nameLength + longest + 2) { space in
+      guard let start = space.baseAddress else { return 0 }
+      start.copyMemory(from: name.utf8Start, byteCount: nameLength)
+      let length = writeValue(start + nameLength)
+      invariant(length <= longest, "a field value longer than the room for it")
+      (start + nameLength + length).storeBytes(of: ASCII.lineEnd, as: UInt16.self)
+      return nameLength + length + 2
+    }
   }
+
+  /// Writes a field line with a value that is in bytes.
+  public mutating func writeFieldLine(_ name: StaticString, _ value: ByteBuffer) {
+    value.withUnsafeReadableBytes { value in
+      writeFieldLine(name, longest: value.count) { place in
+        place.write(value) - place
+      }
+    }
+  }
+
+  /// Writes a field line whose value is a non-negative number.
+  public mutating func writeFieldLine(_ name: StaticString, _ value: Int) {
+    writeFieldLine(name, longest: Self.maxDigits) { Self.writeDecimal(value, to: $0) }
+  }
+
+  /// Writes a request line (RFC 9112, section 3) and CRLF.
+  public mutating func writeRequestLine(method: String, target: String) {
+    var (method, target) = (method, target)
+    let longest = method.utf8.count + 1 + target.utf8.count
+    writeWithUnsafeMutableBytes(minimumWritableBytes: longest + Self.version.utf8CodeUnitCount) { space in
+      guard let start = space.baseAddress else { return 0 }
+      var place = start
+      method.withUTF8 { place = place.write(UnsafeRawBufferPointer($0)) }
+      place.storeBytes(of: ASCII.space, as: UInt8.self)
+      target.withUTF8 { place = (place + 1).write(UnsafeRawBufferPointer($0)) }
+      place.copyMemory(from: Self.version.utf8Start, byteCount: Self.version.utf8CodeUnitCount)
+      return place + Self.version.utf8CodeUnitCount - start
+    }
+  }
+
+  private static var version: StaticString { " HTTP/1.1\r\n" }
+
+  /// Writes `Content-Length: n` and CRLF.
+  public mutating func writeContentLength(_ length: Int) { writeFieldLine("Content-Length: ", length) }
 
   /// Writes `Transfer-Encoding: chunked` and CRLF.
   public mutating func writeChunkedCoding() {
@@ -28,7 +76,7 @@ extension ByteBuffer {
   ///
   /// - Parameter length: The number of bytes in the chunk. It must not be 0, since that would be the last chunk.
   public mutating func writeChunkHeader(_ length: Int) {
-    precondition(length > 0, "A chunk of no bytes would end the body.")
+    invariant(length > 0, "a chunk of no bytes, which would end the body")
     let digits = (Int.bitWidth - length.leadingZeroBitCount + 3) / 4
     for index in (0..<digits).reversed() {
       let digit = ASCII.hexDigit(UInt8(truncatingIfNeeded: length >> (4 * index) & 0xF))
@@ -57,20 +105,34 @@ extension ByteBuffer {
 
   /// Writes a non-negative number in decimal digits, without the detour of a string.
   public mutating func writeDecimal(_ number: Int) {
-    // The largest number has nineteen digits.
-    writeWithUnsafeMutableBytes(minimumWritableBytes: 19) { space in
-      var digits = 1
-      var rest = number / 10
-      while rest > 0 {
-        digits += 1
-        rest /= 10
-      }
-      rest = number
-      for index in (0..<digits).reversed() {
-        space[index] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
-      }
-      return digits
+    writeWithUnsafeMutableBytes(minimumWritableBytes: Self.maxDigits) { space in
+      space.baseAddress.map { Self.writeDecimal(number, to: $0) } ?? 0
     }
+  }
+
+  /// The length of the largest number.
+  private static var maxDigits: Int { 19 }
+
+  private static func writeDecimal(_ number: Int, to place: UnsafeMutableRawPointer) -> Int {
+    var digits = 1
+    var rest = number / 10
+    while rest > 0 {
+      digits += 1
+      rest /= 10
+    }
+    rest = number
+    for index in (0..<digits).reversed() {
+      place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
+      rest /= 10
+    }
+    return digits
+  }
+}
+
+extension UnsafeMutableRawPointer {
+  /// Copies bytes to this place, and returns the place behind them.
+  fileprivate func write(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer {
+    if let start = bytes.baseAddress { copyMemory(from: start, byteCount: bytes.count) }
+    return self + bytes.count
   }
 }

@@ -12,14 +12,6 @@ public enum HTTPDate {
   /// The Unix times that a year of four digits can express: from 0000-01-01 to the last second of 9999.
   private static let range = -62_167_219_200...253_402_300_799
 
-  /// Appends the date of a Unix time in seconds, clamped to the years 0 to 9999.
-  public static func write(_ seconds: Int, into output: inout ByteBuffer) {
-    output.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { space in
-      fill(space, seconds)
-      return length
-    }
-  }
-
   /// The Unix time of a date, in seconds; `nil` for anything else, such as a wrong weekday.
   ///
   /// - Parameter now: The present Unix time in seconds, which is read only for a year of two digits.
@@ -60,18 +52,18 @@ public enum HTTPDate {
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second
     // A valid date is one that would be written in the same way, which excludes 31 June and 25 o'clock.
     return withUnsafeTemporaryAllocation(byteCount: length, alignment: 1) { space in
-      fill(space, seconds)
+      guard let start = space.baseAddress else { return nil }
+      write(seconds, to: start)
       return space.elementsEqual(bytes) ? seconds : nil
     }
   }
 
-  private static func fill(_ space: UnsafeMutableRawBufferPointer, _ seconds: Int) {
+  /// Writes the date of a Unix time in seconds, clamped to the years 0 to 9999.
+  fileprivate static func write(_ seconds: Int, to start: UnsafeMutableRawPointer) {
     let seconds = min(max(seconds, range.lowerBound), range.upperBound)
     let day = (seconds - (seconds < 0 ? 86_399 : 0)) / 86_400
     let ofDay = seconds - day * 86_400
     let date = CivilDate(days: day)
-    precondition(space.count >= length, "HTTPDate: no room")
-    guard let start = space.baseAddress else { return }
     start.copyMemory(from: template.utf8Start, byteCount: length)
     // Day 0 was a Thursday.
     start.copyMemory(from: weekdays.utf8Start + ((day % 7) + 7) % 7 * 3, byteCount: 3)
@@ -95,5 +87,17 @@ public enum HTTPDate {
 
   private static func isMonth(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> Bool {
     (0..<3).allSatisfy { bytes[8 + $0] == months.utf8Start[index * 3 + $0] }
+  }
+}
+
+extension ByteBuffer {
+  /// Writes a field line whose value is the date of a Unix time in seconds.
+  ///
+  /// - Parameter name: The name with its colon and space.
+  public mutating func writeFieldLine(_ name: StaticString, date seconds: Int) {
+    writeFieldLine(name, longest: HTTPDate.length) { place in
+      HTTPDate.write(seconds, to: place)
+      return HTTPDate.length
+    }
   }
 }

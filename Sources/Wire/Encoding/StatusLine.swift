@@ -76,7 +76,7 @@ extension ByteBuffer {
   ///
   /// - Parameter status: A code of three digits.
   public mutating func writeStatusLine(_ status: Int) {
-    precondition(100...999 ~= status, "A status code has three digits.")
+    invariant(100...999 ~= status, "a status code without three digits")
     if let line = StatusLine.known(status) {
       writeLiteral(line)
     } else {

@@ -9,7 +9,8 @@ extension MessageHead {
     }
   }
 
-  /// Whether `Negotiate` or `NTLM` stands in the place of a scheme, in a list of challenges or alone.
+  /// Whether `Negotiate` or `NTLM` stands in the place of a scheme, in a list of challenges or alone, or may stand in one
+  /// that is too long to be read.
   private static func namesBindingScheme(_ value: UnsafeRawBufferPointer) -> Bool {
     var elements = ListElements(value)
     while let element = elements.next() {
@@ -19,6 +20,6 @@ extension MessageHead {
         return true
       }
     }
-    return false
+    return elements.isCut
   }
 }

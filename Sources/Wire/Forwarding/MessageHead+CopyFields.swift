@@ -4,19 +4,23 @@ extension MessageHead {
   /// Appends the end-to-end field lines to a buffer, each as `Name: value` and CRLF.
   ///
   /// The fields of one hop, those that `Connection` names, those in `omitted` and those that `underscored` excludes are
-  /// left out. Neighbouring lines that are already in the written form are copied as one range.
+  /// left out, and those that override the path unless `passesPathOverrides` says so. Neighbouring lines that are
+  /// already in the written form are copied as one range.
   public func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [],
-    underscored: UnderscoredFields = .passed(except: [])
+    underscored: UnderscoredFields = .passed(except: []), passesPathOverrides: Bool = true
   ) {
     let left = omitted.union(.hopByHop)
     bytes.withUnsafeReadableBytes { all in
-      let connectionNamesMore = connectionNamesMore(all)
+      let named = namedByConnection(all)
       var run = 0..<0
       for field in fields {
         if left.contains(field.name) { continue }
-        if field.name == .other, underscored.excludes(all, field.nameRange) { continue }
-        if connectionNamesMore, connectionNames(all, field.nameRange) { continue }
+        if field.name == .other {
+          if underscored.excludes(all, field.nameRange) { continue }
+          if !passesPathOverrides, PathOverrides.contain(all, field.nameRange) { continue }
+        }
+        if !named.isEmpty, Self.contains(named, field.nameRange, in: all) { continue }
         let line = Self.writtenLine(all, field)
         if let line, line.lowerBound == run.upperBound {
           run = run.lowerBound..<line.upperBound
@@ -51,25 +55,28 @@ extension MessageHead {
   }
 
   /// Whether `Connection` lists an option besides `keep-alive` and `close`, which every client sends.
-  private func connectionNamesMore(_ all: UnsafeRawBufferPointer) -> Bool {
-    guard names.contains(.connection) else { return false }
+  public var connectionNamesMore: Bool {
+    names.contains(.connection) && bytes.withUnsafeReadableBytes { !namedByConnection($0).isEmpty }
+  }
+
+  /// The options of `Connection` besides `keep-alive` and `close`. A head has few of them (`FramingFields`).
+  private func namedByConnection(_ all: UnsafeRawBufferPointer) -> [UnsafeRawBufferPointer] {
+    guard names.contains(.connection) else { return [] }
+    var named: [UnsafeRawBufferPointer] = []
     for field in fields where field.name == .connection {
       let value = UnsafeRawBufferPointer(rebasing: all[field.valueRange])
       for option in ListElements(value)
       where !ASCII.equalsIgnoringCase(option, "keep-alive") && !ASCII.equalsIgnoringCase(option, "close") {
-        return true
+        named.append(option)
       }
     }
-    return false
+    return named
   }
 
-  /// Whether `Connection` names the field with the name at this range.
-  private func connectionNames(_ all: UnsafeRawBufferPointer, _ name: Range<Int>) -> Bool {
+  private static func contains(
+    _ options: [UnsafeRawBufferPointer], _ name: Range<Int>, in all: UnsafeRawBufferPointer
+  ) -> Bool {
     let name = UnsafeRawBufferPointer(rebasing: all[name])
-    for field in fields where field.name == .connection {
-      let value = UnsafeRawBufferPointer(rebasing: all[field.valueRange])
-      for option in ListElements(value) where ASCII.equalsIgnoringCase(option, name) { return true }
-    }
-    return false
+    return options.contains { ASCII.equalsIgnoringCase($0, name) }
   }
 }

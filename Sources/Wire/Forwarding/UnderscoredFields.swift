@@ -10,7 +10,7 @@ public enum UnderscoredFields: Sendable {
   func excludes(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
     if case .passed(let names) = self, names.isEmpty { return false }
     let name = UnsafeRawBufferPointer(rebasing: all[range])
-    guard name.contains(0x5F) else { return false }
+    guard ASCII.index(of: 0x5F, in: name, 0..<name.count) != nil else { return false }
     switch self {
     case .dropped: return true
     case .passed(let names): return names.contains(Self.hyphenated(name))

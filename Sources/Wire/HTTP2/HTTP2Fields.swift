@@ -7,7 +7,27 @@ enum HTTP2Fields {
     guard name != "te" || value == "trailers" else { throw .badConnection }
     guard !isSpace(value.utf8.first), !isSpace(value.utf8.last) else { throw .badFieldValue }
     // The decoder puts U+FFFD for bytes that are not UTF-8, so two different keys or callers may have become one.
-    guard !value.unicodeScalars.contains("\u{FFFD}") else { throw .badFieldValue }
+    guard !hasReplacement(value) else { throw .badFieldValue }
+  }
+
+  /// Whether the text contains U+FFFD. Plain ASCII is read eight bytes at a time, the rest a scalar at a time.
+  private static func hasReplacement(_ text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { text in
+      let bytes = UnsafeRawBufferPointer(text)
+      var at = 0
+      while at + 3 <= bytes.count {
+        let byte = bytes[at]
+        if byte < 0x80 {
+          at += at + 8 <= bytes.count && Word.isASCII(Word.load(bytes, at)) ? 8 : 1
+        } else if byte == 0xEF, bytes[at + 1] == 0xBF, bytes[at + 2] == 0xBD {
+          return true
+        } else {
+          at += byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4
+        }
+      }
+      return false
+    }
   }
 
   static func check(name: String) throws(WireError) {

@@ -72,7 +72,13 @@ private struct PseudoFields {
       host = value
     }
     // If the two differ, readers of one and readers of the other see different hosts.
-    if let host, let authority, host.lowercased() != authority.lowercased() { throw .badHost }
+    if let host, let authority {
+      guard host.utf8.count <= HeadLimits.hostBytes, host.utf8.count == authority.utf8.count,
+        host.lowercased() == authority.lowercased()
+      else {
+        throw .badHost
+      }
+    }
     guard let host = authority ?? host else { throw .missingHost }
     return host
   }

@@ -4,8 +4,8 @@ extension ResponseHead {
   /// Creates the head of an HTTP/2 response (RFC 9113, section 8.3.2) in the form of HTTP/1.1. The body ends with its
   /// stream; without a declared length its framing is `chunked`.
   ///
-  /// Refusing a response makes the outcome unknown, so values are checked less strictly than a client's: white space
-  /// around a value is removed, and bytes that are not UTF-8 pass as the decoder replaced them.
+  /// It is read tolerantly (`Reading`): equal lengths are one, white space around a value is removed, and bytes that are
+  /// not UTF-8 pass as the decoder replaced them.
   ///
   /// - Parameters:
   ///   - fields: The decoded fields, `:status` first.
@@ -22,13 +22,19 @@ extension ResponseHead {
     head.fields.reserveCapacity(fields.count)
     try head.append(responseFields: fields.dropFirst())
     head.bytes.writeLiteral("\r\n")
-    let framing = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
-      try FramingFields(head.fields, in: bytes)
-    }
+    let framing = try head.framing(by: .tolerant).fields
     let hasNoBody = method == .head || status < 200 || status == 204 || status == 304
     self.init(
       head: head, framing: hasNoBody ? .none : framing.contentLength.map(Framing.length) ?? .chunked,
       keepAlive: true)
+  }
+
+  /// The status that a block of fields states for a final response; `nil` if it states none, or several.
+  public static func finalStatus(http2 fields: [(name: String, value: String)]) -> Int? {
+    guard let first = fields.first, first.name == ":status", let status = status(first.value),
+      !fields.dropFirst().contains(where: { $0.name == ":status" })
+    else { return nil }
+    return status >= 200 ? status : nil
   }
 
   /// The status code; `nil` unless it has three digits. 101 is refused, because HTTP/2 does not switch protocols.

@@ -14,7 +14,7 @@ public struct WholeFrames: Sendable {
   /// The largest payload of a frame, in bytes (RFC 9113, section 4.2). Semel never announces more.
   private static let maxPayload = 16 << 10
   /// The largest number of frames in a piece.
-  public static let maxFrames = 64
+  public static let maxFrames = 8
   private static let headBytes = 9
   private static let data: UInt8 = 0
   private static let padded: UInt8 = 8
@@ -28,6 +28,9 @@ public struct WholeFrames: Sendable {
 
   /// - Parameter prefaceBytes: The number of bytes before the first frame.
   public init(prefaceBytes: Int) { passing = prefaceBytes }
+
+  /// The number of bytes that are held.
+  public var heldBytes: Int { bytes.readableBytes }
 
   /// The memory of what is held, in bytes.
   var heldCapacity: Int { bytes.storageCapacity }

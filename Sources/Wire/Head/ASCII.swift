@@ -4,6 +4,8 @@ import Glibc
 public enum ASCII {
   public static let carriageReturn: UInt8 = 0x0D
   public static let lineFeed: UInt8 = 0x0A
+  /// CRLF, as the two bytes lie in memory.
+  static let lineEnd = UInt16(0x0A0D).littleEndian
   public static let space: UInt8 = 0x20
   public static let tab: UInt8 = 0x09
   public static let colon: UInt8 = 0x3A
@@ -16,9 +18,8 @@ public enum ASCII {
 
   /// Whether `bytes` equals `lowercased`, which must be in lower case. The letter case of `bytes` is ignored.
   public static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
-    equalsIgnoringCase(
-      bytes,
-      UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount))
+    let lowercased = UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount)
+    return areEqual(bytes, lowercased) { Word.lowercased($0) == $1 }
   }
 
   /// Whether the two are equal, byte by byte.
@@ -32,7 +33,7 @@ public enum ASCII {
   public static func index(
     of byte: UInt8, in bytes: UnsafeRawBufferPointer, _ range: Range<Int>
   ) -> Int? {
-    precondition(range.lowerBound >= 0 && range.upperBound <= bytes.count, "ASCII: a range beyond the bytes")
+    invariant(range.lowerBound >= 0 && range.upperBound <= bytes.count, "a range beyond the bytes")
     guard let start = bytes.baseAddress, !range.isEmpty,
       let found = memchr(start + range.lowerBound, Int32(byte), range.count)
     else { return nil }
@@ -43,21 +44,23 @@ public enum ASCII {
   public static func equalsIgnoringCase(
     _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer
   ) -> Bool {
+    areEqual(left, right) { $0 == $1 || Word.lowercased($0) == Word.lowercased($1) }
+  }
+
+  /// Whether the two are of one length, and equal word by word.
+  @inline(__always)
+  private static func areEqual(
+    _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer, _ isEqual: (UInt64, UInt64) -> Bool
+  ) -> Bool {
     let count = left.count
     guard count == right.count else { return false }
-    guard count >= 8 else {
-      for index in 0..<count where lowercased(left[index]) != lowercased(right[index]) { return false }
-      return true
-    }
+    guard count >= 8 else { return isEqual(Word.short(left), Word.short(right)) }
     var offset = 0
-    while offset < count {
-      let at = min(offset, count - 8)
-      guard Word.lowercased(Word.load(left, at)) == Word.lowercased(Word.load(right, at)) else {
-        return false
-      }
+    while offset < count - 8 {
+      guard isEqual(Word.load(left, offset), Word.load(right, offset)) else { return false }
       offset += 8
     }
-    return true
+    return isEqual(Word.load(left, count - 8), Word.load(right, count - 8))
   }
 
   /// Whether the byte is allowed in a token, such as a method or a field name (RFC 9110, section 5.6.2).

@@ -33,6 +33,9 @@ public struct FieldNameSet: OptionSet, Sendable {
   /// Fields that frame a message, besides `Transfer-Encoding`. Each sender of the message writes its own.
   public static let length = FieldNameSet(.contentLength)
 
+  /// Fields that state where a message ends.
+  static let framing = FieldNameSet(.contentLength, .transferEncoding)
+
   /// Semel's own request fields, which are dropped from a client's request.
   public static let ownRequest = FieldNameSet(.idempotencyRequestID, .idempotencyAttempt)
 

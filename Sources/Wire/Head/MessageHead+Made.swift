@@ -30,12 +30,14 @@ extension MessageHead {
   ///
   /// The line must satisfy the same rules as a parsed one, so neither part can contain a line's end.
   public mutating func append(name: some StringProtocol, value: some StringProtocol) throws(WireError) {
-    guard !name.isEmpty, name.utf8.count <= UInt16.max, name.utf8.allSatisfy(ASCII.isTokenByte) else {
-      throw .badFieldName
+    var (name, value) = (String(name), String(value))
+    guard !name.isEmpty, name.utf8.count <= UInt16.max, name.withUTF8({ $0.allSatisfy(ASCII.isTokenByte) })
+    else { throw .badFieldName }
+    guard value.withUTF8({ FieldScanner.isValue(UnsafeRawBufferPointer($0), 0, $0.count) }) else {
+      throw .badFieldValue
     }
-    guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == ASCII.tab }) else { throw .badFieldValue }
     let nameStart = bytes.writerIndex
-    bytes.writeSubstring(Substring(name))
+    bytes.writeString(name)
     let known = withBytes(nameStart..<bytes.writerIndex) { FieldName.recognise($0) }
     append(nameStart: nameStart, value, as: known)
   }

@@ -49,6 +49,13 @@ public struct MessageHead: Sendable {
 }
 
 extension MessageHead {
+  /// The memory that the head holds, in bytes: its index, and the whole buffer that it was cut from, which is a read of
+  /// up to 64 KiB. Up to 4 KiB the rest of that does not count (`ByteBuffer.compact`).
+  public var heldBytes: Int {
+    let text = bytes.storageCapacity > 4 << 10 ? bytes.storageCapacity : bytes.readableBytes
+    return text + fields.count * MemoryLayout<Field>.stride
+  }
+
   /// The methods that Semel distinguishes. The method's bytes are at `methodRange`.
   public enum Method: UInt8, Sendable {
     case get, head, post, put, patch, delete, options, trace, connect, other
@@ -104,13 +111,12 @@ extension MessageHead {
 
   /// Calls `body` with the bytes of a range, which are valid during the call only.
   public func withBytes<T>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
-    try bytes.withUnsafeReadableBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    invariant(range.upperBound <= bytes.readableBytes, "a part of a head lies beyond it")
+    return try bytes.withUnsafeReadableBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
   /// The bytes of a range as a buffer that shares this head's storage.
-  public func slice(_ range: Range<Int>) -> ByteBuffer {
-    bytes.getSlice(at: bytes.readerIndex + range.lowerBound, length: range.count) ?? ByteBuffer()
-  }
+  public func slice(_ range: Range<Int>) -> ByteBuffer { bytes.slice(range) }
 
   /// The bytes of a range as text, for logs, settings and rare paths.
   public func string(_ range: Range<Int>) -> String {
@@ -122,7 +128,8 @@ extension MessageHead {
     first(name).map { string($0.valueRange) }
   }
 
-  /// Whether the comma-separated lists in all fields of this name contain the token, which is given in lower case.
+  /// Whether the comma-separated lists in all fields of this name contain the token, which is given in lower case, among
+  /// the elements that are read.
   public func list(_ name: FieldName, contains token: StaticString) -> Bool {
     guard names.contains(name) else { return false }
     for field in fields where field.name == name {
@@ -134,14 +141,25 @@ extension MessageHead {
     return false
   }
 
-  /// The elements of the comma-separated lists in all fields of these names, in their order, for rare paths.
-  public func listElements(of names: FieldNameSet) -> [String] {
-    fields.flatMap { field -> [String] in
-      guard names.contains(field.name) else { return [] }
-      return withBytes(field.valueRange) { value in
-        ListElements(value).map { String(decoding: $0, as: UTF8.self) }
+  /// Calls `body` with each element of the comma-separated lists in all fields of these names, in their order, until it
+  /// returns false.
+  ///
+  /// - Returns: Whether all elements were read. None are left out unless `body` has returned false, or a list has too
+  ///   many.
+  @discardableResult
+  public func readList(of names: FieldNameSet, _ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    guard !self.names.isDisjoint(with: names) else { return true }
+    for field in fields where names.contains(field.name) {
+      let isWhole = withBytes(field.valueRange) { value in
+        var elements = ListElements(value)
+        while let element = elements.next() {
+          guard body(element) else { return false }
+        }
+        return !elements.isCut
       }
+      guard isWhole else { return false }
     }
+    return true
   }
 
   /// Whether `Connection` names a field, whose name is given in lower case. A proxy must then not forward that field.
@@ -183,5 +201,12 @@ extension MessageHead.Field {
     self.valueStart = UInt32(valueStart)
     self.valueLength = UInt32(valueLength)
     self.name = name
+  }
+}
+
+extension ByteBuffer {
+  /// The bytes of a range, counted from the first readable one, as a buffer that shares this one's storage.
+  func slice(_ range: Range<Int>) -> ByteBuffer {
+    getSlice(at: readerIndex + range.lowerBound, length: range.count) ?? ByteBuffer()
   }
 }

@@ -10,6 +10,17 @@ enum Word {
     bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
   }
 
+  /// All of fewer than eight bytes, some of them twice: equal for equal bytes of one length.
+  static func short(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    let count = bytes.count
+    if count >= 4 {
+      let first = bytes.loadUnaligned(as: UInt32.self)
+      return UInt64(first) << 32 | UInt64(bytes.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
+    }
+    guard count > 0 else { return 0 }
+    return UInt64(bytes[0]) << 16 | UInt64(bytes[count / 2]) << 8 | UInt64(bytes[count - 1])
+  }
+
   /// The word with each letter A to Z in lower case and every other byte unchanged.
   static func lowercased(_ word: UInt64) -> UInt64 {
     let seven = word & ~highs
@@ -17,6 +28,9 @@ enum Word {
     let pastZ = seven &+ (ones &* (0x80 - 0x5B))
     return word | ((fromA & ~pastZ & ~word & highs) >> 2)
   }
+
+  /// Whether all bytes are below 0x80.
+  static func isASCII(_ word: UInt64) -> Bool { word & highs == 0 }
 
   /// Whether any byte is below 0x20 or is 0x7F.
   static func hasControl(_ word: UInt64) -> Bool {

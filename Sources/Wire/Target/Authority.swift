@@ -11,6 +11,7 @@ struct Authority {
   /// Parses an authority; `nil` for an empty one, which is the value of `Host` for a target without an authority.
   init?(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
     guard let first = bytes.first else { return nil }
+    guard bytes.count <= HeadLimits.hostBytes else { throw .badHost }
     let end = first == 0x5B ? try Self.addressEnd(bytes) : try Self.nameEnd(bytes)
     let hostEnd = end > 0 && bytes[end - 1] == 0x2E ? end - 1 : end
     // With two dots at the end, one would remain, and a second reading would remove it and see another name.

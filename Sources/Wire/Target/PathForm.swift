@@ -4,8 +4,8 @@ import NIOCore
 enum PathForm {
   /// The path is in its normal form already, as most paths are.
   case normal
-  /// The normal form differs from the path received.
-  case changed(ByteBuffer)
+  /// The normal form differs from the path received, by its segments or by their spelling alone.
+  case changed(ByteBuffer, keepsSegments: Bool)
 
   /// Normalises a path, which is empty or begins with `/`.
   init(_ path: UnsafeRawBufferPointer) throws(WireError) {
@@ -14,13 +14,16 @@ enum PathForm {
       return
     }
     var output = ByteBuffer()
+    var keepsSegments = true
     // The normal form is never longer than the original.
     _ = try output.writeWithUnsafeMutableBytes(minimumWritableBytes: path.count) {
       space throws(WireError) -> Int in
       var normaliser = PathNormaliser(output: space)
-      return try normaliser.run(path)
+      let count = try normaliser.run(path)
+      keepsSegments = normaliser.keepsSegments
+      return count
     }
-    self = .changed(output)
+    self = .changed(output, keepsSegments: keepsSegments)
   }
 
   /// True if the path needs no change, because it has neither percent-encoding, which may need decoding, nor a dot
@@ -30,7 +33,7 @@ enum PathForm {
     for at in 0..<path.count {
       let byte = path[at]
       if byte == 0x25 { return false }
-      if byte == 0x5C { throw .badPath }
+      if byte == 0x5C || byte >= 0x80 { throw .badPath }
       if byte == 0x2E, previous == 0x2F, isDotSegment(path, at) { return false }
       previous = byte
     }
@@ -52,6 +55,8 @@ private struct PathNormaliser {
   private var count = 0
   /// The offset of the segment that is being written.
   private var segment = 0
+  /// Whether no dot segment was removed.
+  private(set) var keepsSegments = true
 
   init(output: UnsafeMutableRawBufferPointer) {
     self.output = output
@@ -69,7 +74,7 @@ private struct PathNormaliser {
       case 0x25:
         try decode(path, at)
         at += 3
-      case 0x5C:
+      case 0x5C, 0x80...:
         throw .badPath
       case 0x3B:
         try parameters()
@@ -110,6 +115,7 @@ private struct PathNormaliser {
     guard segment > 0, count > segment, count - segment <= 2, output[segment] == 0x2E,
       output[count - 1] == 0x2E
     else { return false }
+    keepsSegments = false
     let isParent = count - segment == 2
     count = segment
     guard isParent, segment > 1 else { return true }

@@ -9,7 +9,7 @@ public struct RequestHost: Sendable, Equatable {
   public let port: UInt16?
 
   /// Reads the host of a target in absolute or authority form, else that of `Host`; `nil` if neither has one.
-  public init?(of head: MessageHead, target: RequestTarget) throws(WireError) {
+  public init?(of head: borrowing MessageHead, target: borrowing RequestTarget) throws(WireError) {
     if let authority = target.authority {
       try self.init(authority)
     } else if let field = head.first(.host) {

@@ -1,26 +1,41 @@
 import NIOCore
 
-/// The parts of a request's target. The path is in the single form that is matched, identified and forwarded.
+/// The parts of a request's target. The path is in the single form that is matched and identified.
 public struct RequestTarget: Sendable {
+  /// The client's spelling of the path. Few have one of their own, and all others are copied as a word.
+  private indirect enum Spelling {
+    case normal
+    case own(ByteBuffer)
+  }
+
   public let form: TargetForm
   /// The path without dot segments, with unreserved characters decoded and percent-encoding in upper case. It begins
   /// with `/`, or is `*`, or is empty for CONNECT. It is a slice of the head if it arrived in this form.
   public let path: ByteBuffer
+  private let spelling: Spelling
   /// The raw query without its `?`; `nil` if there is none.
   public let query: ByteBuffer?
   /// The `host[:port]` of a target in absolute or authority form, as received. It overrides `Host`.
   public let authority: ByteBuffer?
 
+  /// The path as it goes to the backend: in the client's own spelling, unless its segments differ from those of `path`.
+  public var forwarded: ByteBuffer {
+    if case .own(let own) = spelling { own } else { path }
+  }
+
   /// Splits the target of a request's head into its parts.
-  public init(_ head: MessageHead) throws(WireError) {
+  ///
+  /// - Parameter ambiguously: Whether the path stays as it was received, in place of its normal form, which it may lack.
+  public init(_ head: borrowing MessageHead, ambiguously: Bool = false) throws(WireError) {
     let target = head.target
     let all = head.bytes
     let (form, pathStart, queryMark, path) = try all.withUnsafeReadableBytes { bytes throws(WireError) in
-      try Self.split(UnsafeRawBufferPointer(rebasing: bytes[target]), method: head.method)
+      try Self.split(
+        UnsafeRawBufferPointer(rebasing: bytes[target]), method: head.method, ambiguously: ambiguously)
     }
     self.form = form
     let pathEnd = queryMark ?? target.count
-    let slice = { (from: Int, to: Int) in head.slice(target.lowerBound + from..<target.lowerBound + to) }
+    let slice = { (from: Int, to: Int) in all.slice(target.lowerBound + from..<target.lowerBound + to) }
     query = queryMark.map { slice($0 + 1, target.count) }
     switch form {
     case .origin, .asterisk:
@@ -32,13 +47,16 @@ public struct RequestTarget: Sendable {
     }
     if form == .authority {
       self.path = ByteBuffer()
-    } else if case .changed(let changed) = path {
+    } else if case .changed(let changed, let keepsSegments) = path {
       self.path = changed
+      spelling = keepsSegments ? .own(slice(pathStart, pathEnd)) : .normal
+      return
     } else if pathStart == pathEnd {
       self.path = Self.emptyPath(of: head.method, hasQuery: queryMark != nil)
     } else {
       self.path = slice(pathStart, pathEnd)
     }
+    spelling = .normal
   }
 
   /// The meaning of an empty path: `/` (RFC 9112, section 3.2.1), or `*` for an OPTIONS request about the whole server
@@ -49,7 +67,7 @@ public struct RequestTarget: Sendable {
 
   /// The form of a target, the start of its path, the place of its `?`, and the form of its path.
   private static func split(
-    _ bytes: UnsafeRawBufferPointer, method: MessageHead.Method
+    _ bytes: UnsafeRawBufferPointer, method: MessageHead.Method, ambiguously: Bool
   ) throws(WireError) -> (TargetForm, Int, Int?, PathForm) {
     let form = try TargetForm(bytes, method: method)
     var start = 0
@@ -57,11 +75,10 @@ public struct RequestTarget: Sendable {
     let mark = queryMark(bytes, from: start)
     guard form != .authority, form != .asterisk else { return (form, start, mark, .normal) }
     let path = UnsafeRawBufferPointer(rebasing: bytes[start..<(mark ?? bytes.count)])
-    return (form, start, mark, try PathForm(path))
+    return (form, start, mark, ambiguously ? .normal : try PathForm(path))
   }
 
   private static func queryMark(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
-    for at in start..<bytes.count where bytes[at] == 0x3F { return at }
-    return nil
+    ASCII.index(of: 0x3F, in: bytes, start..<bytes.count)
   }
 }

@@ -2,7 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// Prints the time that the fingerprint of a mebibyte takes, of each media type and of the costliest bodies of it.
+/// Prints the time that the fingerprint of a mebibyte takes, of each media type and of the costliest bodies of it, by each
+/// recipe.
 ///
 ///     FingerprintBenchmark [ROUNDS]
 @main
@@ -11,18 +12,24 @@ enum FingerprintBenchmark {
 
   static func main() {
     let rounds = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 20
-    print("milliseconds a MiB, the median of \(rounds) rounds")
+    let recipes = Recipe.Version.allCases.map { Recipe(version: $0) }
+    print("milliseconds a MiB, the median of \(rounds) rounds, by recipe \(recipes.map(\.text))")
     for sample in Sample.all {
-      let milliseconds = median(of: rounds) { _ = sample.fingerprint() }
-      let perMebibyte = milliseconds * Double(mebibyte) / Double(sample.size)
-      print(sample.name + String(repeating: " ", count: 44 - sample.name.count) + text(perMebibyte))
+      let spans = recipes.map { recipe in
+        let milliseconds = median(of: rounds) { _ = sample.fingerprint(recipe) }
+        return text(milliseconds * Double(mebibyte) / Double(sample.size))
+      }
+      print(
+        sample.name + String(repeating: " ", count: 44 - sample.name.count) + spans.joined(separator: "    "))
     }
     let query = Sample.encodedQuery(16 << 10)
-    print(
-      "a query of 16 KiB, percent-encoded: \(text(median(of: rounds * 10) { _ = query.fingerprint() })) ms")
     let small = Sample.small
-    let span = median(of: rounds) { for _ in 0..<10_000 { _ = small.fingerprint() } }
-    print("a small JSON body with a query: \(text(span * 100)) ns")
+    for recipe in recipes {
+      let span = median(of: rounds * 10) { _ = query.fingerprint(recipe) }
+      print("\(recipe.text): a query of 16 KiB, percent-encoded: \(text(span)) ms")
+      let many = median(of: rounds) { for _ in 0..<10_000 { _ = small.fingerprint(recipe) } }
+      print("\(recipe.text): a small JSON body with a query: \(text(many * 100)) ns")
+    }
   }
 
   private static func median(of rounds: Int, _ body: () -> Void) -> Double {

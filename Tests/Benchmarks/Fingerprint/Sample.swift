@@ -4,8 +4,6 @@ import Wire
 
 /// A request to be fingerprinted.
 struct Sample {
-  private static let recipe = Recipe()
-
   let name: String
   private let head: MessageHead
   private let query: ByteBuffer?
@@ -23,9 +21,9 @@ struct Sample {
   /// In bytes.
   var size: Int { body.readableBytes }
 
-  func fingerprint() -> Fingerprint {
+  func fingerprint(_ recipe: Recipe) -> Fingerprint {
     .make(
-      recipe: Self.recipe, head: head, method: ByteBuffer(string: "POST"),
+      recipe: recipe, head: head, method: ByteBuffer(string: "POST"),
       path: ByteBuffer(string: "/v1/orders"),
       query: query, body: body)
   }
@@ -89,6 +87,8 @@ extension Sample {
     Sample("json, small objects", "application/json", "[" + filled { _ in #"{"b":1,"a":2,"c":3},"# } + "0]"),
     Sample("json, objects of one member", "application/json", "[" + filled { _ in #"{"":0},"# } + "0]"),
     Sample("json, digits", "application/json", "[" + filled { _ in "0," } + "0]"),
+    Sample("json, numbers with zeros", "application/json", "[" + filled { _ in "-1.0,0.10e1," } + "0]"),
+    form("names in lists") { "items[][field\(mixed($0, below: 100_000))]=some+value%20here&" },
     Sample("json, text", "application/json", "[" + filled { _ in "\"\(beginning)\"," } + "0]"),
     Sample(
       "multipart, files", "multipart/form-data; boundary=B",

@@ -9,7 +9,7 @@ import sys
 
 import grpc
 
-PATIENCE = 15
+PATIENCE = 40
 port, *authority = sys.argv[1].split(":")
 if authority:
     trusted = grpc.ssl_channel_credentials(open(authority[0], "rb").read())

@@ -1,7 +1,8 @@
 """A backend of HTTP/2 that does frame by frame what a path asks for, and prints what it ran.
 
 Arguments: the port, for TLS a certificate and its key, and what it says of itself: "streams=N" for how many it takes at
-once, "window=N" for how much of a body, "table=N" for the size of its table of fields; with "mean=1" it never takes more than the first 65,535 bytes of all bodies.
+once, "window=N" for how much of a body, "table=N" for the size of its table of fields; with "mean=1" it never takes
+more than the first 65,535 bytes of all bodies. "heads=N" is for the size of heads; then it also speaks HTTP/1.1 under TLS.
 Prints "ready", a line "connection N" for each connection, for each request that
 came whole "ran METHOD PATH KEY BYTES", "reset PATH CODE" for each that was given up, "sent PATH" for what nobody asked
 for, and "pinged N".
@@ -32,7 +33,7 @@ class Connection:
     def __init__(self, peer):
         with lock:
             count["connections"] += 1
-        self.number = count["connections"]
+            self.number = count["connections"]
         report(f"connection {self.number}")
         self.socket = peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
@@ -344,20 +345,38 @@ class Connection:
 
 def serve(peer):
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    Connection(context.wrap_socket(peer, server_side=True) if context else peer).run()
+    if context:
+        peer = context.wrap_socket(peer, server_side=True)
+        if peer.selected_alpn_protocol() == "http/1.1":
+            return serve_http1(peer)
+    Connection(peer).run()
+
+
+def serve_http1(peer):
+    """Responds to every request with the version in the body."""
+    stream = peer.makefile("rb")
+    while stream.readline():
+        length = 0
+        while (line := stream.readline()).strip():
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        stream.read(length)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nHTTP/1.1")
 
 
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
 TABLE = h2.settings.SettingCodes.HEADER_TABLE_SIZE
 options = dict(word.split("=") for word in sys.argv[1:] if "=" in word)
-codes = {"streams": STREAMS, "window": WINDOW, "table": TABLE}
+HEADS = h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE
+codes = {"streams": STREAMS, "window": WINDOW, "table": TABLE, "heads": HEADS}
 announced = {code: int(options[name]) for name, code in codes.items() if name in options}
 context = None
 if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[2], sys.argv[3])
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols(["h2", "http/1.1"] if "heads" in options else ["h2"])
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
 report("ready")
 while True:

@@ -16,7 +16,7 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
-PATIENCE = 15
+PATIENCE = 40
 
 
 class Client:

@@ -11,7 +11,7 @@ import sys
 import websockets.exceptions
 from websockets.sync.client import connect
 
-PATIENCE = 15
+PATIENCE = 40
 url, task, *authority = sys.argv[1:]
 context = ssl.create_default_context(cafile=authority[0]) if authority else None
 

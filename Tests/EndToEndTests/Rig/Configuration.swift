@@ -29,7 +29,9 @@ struct Configuration: Sendable {
       "admin": Self.map(admin, over: ["address": "'127.0.0.1:\(ports.admin)'"]),
       "workers": "2",
       "log": "{level: info, format: json, access: true}",
-      "upstreams": "{orders: \(Self.map(upstream, over: ["url": "'http://127.0.0.1:\(backend)'"]))}",
+      // Longer than the default, since a busy machine pauses, and some tests count connections.
+      "upstreams":
+        "{orders: \(Self.map(upstream, over: ["url": "'http://127.0.0.1:\(backend)'", "idle_timeout": "4s"]))}",
       "store": storeMap(path: storePath, redis: redis),
     ].merging(self.top) { _, own in own }
     let route = Self.map(
@@ -37,21 +39,25 @@ struct Configuration: Sendable {
       over: [
         "name": "orders", "match": "{methods: [GET, HEAD, POST, PUT, PATCH, DELETE], path: '/v1/**'}",
         "caller": "{parts: ['header:Authorization']}",
-        // Short, so that what a crash leaves behind is over within a test.
-        "lease": "2s", "wait_timeout": "10s",
+        // Short, so that what a crash leaves behind is over within a test, and longer than a busy machine pauses.
+        "lease": "6s", "wait_timeout": "15s",
       ])
     let lines = top.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" } + ["routes:"]
     return (lines + (firstRoutes + [route]).map { "  - \($0)" }).joined(separator: "\n") + "\n"
   }
 
   private func storeMap(path: String, redis: RedisServer?) -> String {
-    guard let redis else {
-      // As long as the lease allows: rigs share a disk, on which a write now and then takes half a second.
-      let timeout = route["lease"] == nil ? "1s" : "500ms"
-      return Self.map(storeMembers, over: ["kind": "embedded", "path": path, "timeout": timeout])
+    // As long as the lease allows, up to what a busy machine pauses: rigs share its disk.
+    let lease = route["lease"].flatMap { Int($0.dropLast()) } ?? 6
+    var members = ["timeout": "\(min(lease * 500, 3000))ms"]
+    if let redis {
+      members["kind"] = "redis"
+      members["url"] = "'redis://\(redisUser)127.0.0.1:\(redis.port)/0'"
+    } else {
+      members["kind"] = "embedded"
+      members["path"] = path
     }
-    return Self.map(
-      storeMembers, over: ["kind": "redis", "url": "'redis://\(redisUser)127.0.0.1:\(redis.port)/0'"])
+    return Self.map(storeMembers, over: members)
   }
 
   private static func map(_ members: [String: String], over defaults: [String: String]) -> String {

@@ -17,11 +17,15 @@ extension ReceivedResponse {
 }
 
 /// The response is the backend's, run just now.
+///
+/// - Parameter isKept: Whether a retry gets it, too.
 func expectExecuted(
-  _ response: ReceivedResponse, _ status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  _ response: ReceivedResponse, _ status: Int = 201, isKept: Bool = true,
+  sourceLocation: SourceLocation = #_sourceLocation
 ) {
   #expect(response.status == status, "\(response.text)", sourceLocation: sourceLocation)
-  #expect(response.idempotencyStatus == "executed", "\(response.text)", sourceLocation: sourceLocation)
+  let label = isKept ? "executed" : "executed; kept=no"
+  #expect(response.idempotencyStatus == label, "\(response.text)", sourceLocation: sourceLocation)
   #expect(response["Idempotent-Replayed"] == nil, sourceLocation: sourceLocation)
 }
 

@@ -80,11 +80,11 @@ struct HTTP2Script {
   }
 
   /// Waits until it has come to a `note`.
-  func says(_ text: String) async throws { try await process.line(containing: text) }
+  func says(_ text: String) async throws { try await process.line(containing: text, within: .seconds(50)) }
 
   /// Waits for its end.
   func report() async throws -> Report {
-    let exit = try await process.exit(within: .seconds(50))
+    let exit = try await process.exit(within: .seconds(100))
     guard exit == .code(0), let last = process.output.split(separator: "\n").last else {
       throw TestFailure("the script ended with \(exit):\n\(process.output)\(process.errors)")
     }

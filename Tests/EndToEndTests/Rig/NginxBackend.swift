@@ -40,12 +40,6 @@ struct NginxBackend: Sendable {
     process = try ManagedProcess([
       "nginx", "-p", directory.path, "-c", directory.file("nginx.conf"),
     ])
-    let deadline = ContinuousClock.now + .seconds(20)
-    while (try? await RawClient(port: port)) == nil {
-      guard process.state.value.exit == nil, ContinuousClock.now < deadline else {
-        throw TestFailure("nginx does not listen:\n\(process.errors)")
-      }
-      try await Task.sleep(for: .milliseconds(10))
-    }
+    try await process.awaitListening(at: port)
   }
 }

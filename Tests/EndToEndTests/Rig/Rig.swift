@@ -28,7 +28,7 @@ struct Rig: Sendable {
   ///   - slots: how many of those that run at once it counts for.
   static func run(
     _ configuration: Configuration = Configuration(), becomesReady: Bool = true, backendIsUp: Bool = true,
-    within span: Duration = .seconds(60), slots: Int = 1,
+    within span: Duration = .seconds(120), slots: Int = 1,
     _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
     try await withSlots(slots) {
@@ -131,7 +131,7 @@ extension Rig {
       database = sqlite3.connect(sys.argv[1], isolation_level=None)
       database.execute("begin exclusive")
       print("locked")
-      time.sleep(60)
+      time.sleep(100)
       """, [try #require(storePath)])
     try await holder.line(containing: "locked")
     return holder

@@ -19,7 +19,7 @@ struct SecureBackend {
 
   func run(
     _ pair: Certificates.Pair? = nil, _ configuration: Configuration = Configuration(),
-    within span: Duration = .seconds(60), _ body: @escaping @Sendable (Rig) async throws -> Void
+    within span: Duration = .seconds(120), _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
     let ownPair = if let pair { pair } else { try await certificates.server() }
     let port = FreePort.find()

@@ -14,7 +14,7 @@ extension Target {
       var policy = KeyPolicy()
       policy.from = [source]
       let found = try? policy.key(head: sample.head, query: sample.target.query, body: sample.body) {
-        Fingerprint(recipe: Recipe(), digest: .sha256(of: []))
+        Fingerprint(recipe: Recipe().ofKeys, digest: .sha256(of: []))
       }
       guard let key = found else { continue }
       guard 1...255 ~= key.bytes.count, key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {

@@ -99,6 +99,16 @@ struct BatchResultsTests {
     #expect(results(body, keys("x", "y")) == nil)
   }
 
+  @Test func `of an array with more elements than are wanted, one more is taken apart`() throws {
+    let text = #"{"a":[1, [2], 3 ,4],"b":5}"#
+    for (max, count) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 4), (.max, 4)] {
+      let array = try #require(JSONArrayText(ByteBuffer(string: text), at: "/a", maxElements: max))
+      #expect(array.elements.map { String(buffer: $0) } == Array(["1", "[2]", "3", "4"].prefix(count)))
+      // Text that was not taken apart is text like any other.
+      #expect(String(buffer: array.text(with: [])).hasSuffix(max < 3 ? #"4],"b":5}"# : #"],"b":5}"#))
+    }
+  }
+
   @Test func `the response keeps its text around the results of all`() throws {
     let split = try #require(
       BatchResults(

@@ -11,7 +11,7 @@ struct FingerprintTests {
 
   @Test func `the same payload has the same fingerprint in every process`() {
     // Written down once: it is compared with those of running systems' records.
-    #expect(request { _ in }.fingerprint().digest.text == "CXt-t7A-Tyj27D-_qhoqH28EmwsVpkbOVSnPx2SNd90")
+    #expect(request { _ in }.fingerprint(.one).digest.text == "CXt-t7A-Tyj27D-_qhoqH28EmwsVpkbOVSnPx2SNd90")
   }
 
   /// Written down once, by a sort that decoded both names at every comparison.
@@ -20,8 +20,8 @@ struct FingerprintTests {
     var (seen, raw) = ([UInt8](), 0)
     for number in 0..<3000 {
       let request = payloads.next()
-      let recipe = number % 4 == 0 ? Recipe(ignore: ["/a", "/0/name", "/b/a"]) : Recipe()
-      if number % 8 == 1, request.isFingerprintedRaw { raw += 1 }
+      let recipe = number % 4 == 0 ? Recipe(version: .one, ignore: ["/a", "/0/name", "/b/a"]) : .one
+      if number % 8 == 1, request.isFingerprintedRaw(.one) { raw += 1 }
       seen += Array(request.fingerprint(recipe).digest.text.utf8)
     }
     #expect(Digest256.sha256(of: seen).text == "3O3L0SvCRM3awfBC9KBFaeVxz7mSvwdtRkYA9alzCd8")
@@ -37,7 +37,7 @@ struct FingerprintTests {
 
   @Test(arguments: [
     (nil, ""), ("a=1&b=2", "b=2&a=1"), ("a=1&b=2", "&a=1&&b=2&"), ("%61=%7E", "a=~"), ("a=%2f", "a=%2F"),
-    ("a=1&b=2&a=0", "b=2&a=1&a=0"), ("B=1&%61=2&%2b=3", "a=2&B=1&%2B=3"), ("%zz=1", "%zz=1"),
+    ("B=1&%61=2&%2b=3", "a=2&B=1&%2B=3"), ("%zz=1", "%zz=1"),
   ])
   func `equal queries are equal`(left: String?, right: String?) {
     #expect(request { $0.query = left }.fingerprint() == request { $0.query = right }.fingerprint())
@@ -48,7 +48,8 @@ struct FingerprintTests {
     ("a=", nil), ("=", nil),
     ("a=+", "a=%20"), ("a=+", "a=%2B"), ("a=/", "a=%2F"), ("a=b&c", "a=b%26c"), ("a=1&b=2", "a=1%26b=2"),
     ("a==", "a="),
-    ("A=1", "a=1"), ("a=%25", "a=%"), ("a=%2525", "a=%25"), ("ab=c", "a=bc"), ("a=1&b=2&a=0", "b=2&a=0&a=1"),
+    ("A=1", "a=1"), ("a=1&b=2&a=0", "b=2&a=1&a=0"), ("a=%25", "a=%"), ("a=%2525", "a=%25"), ("ab=c", "a=bc"),
+    ("a=1&b=2&a=0", "b=2&a=0&a=1"),
   ])
   func `different queries differ`(left: String?, right: String?) {
     #expect(request { $0.query = left }.fingerprint() != request { $0.query = right }.fingerprint())
@@ -105,18 +106,18 @@ struct FingerprintTests {
     #expect(Set(digests).count == 3)
   }
 
-  @Test func `a coded body counts as bytes`() {
+  @Test func `by the first recipe a coded body counts as bytes`() {
     func coded(_ coding: String, _ body: String) -> Request {
       request { ($0.fields, $0.body) = ($0.fields + [("Content-Encoding", coding)], Array(body.utf8)) }
     }
-    let plain = request { _ in }.fingerprint()
-    #expect(coded("identity", #"{ "a":1}"#).fingerprint() == plain)
-    #expect(coded("Identity", #"{"a":1}"#).fingerprint() == plain)
-    #expect(coded("gzip", #"{"a":1}"#).fingerprint() != plain)
-    #expect(coded("gzip", #"{"a":1}"#).fingerprint() != coded("gzip", #"{ "a":1}"#).fingerprint())
-    #expect(coded("gzip", #"{"a":1}"#).fingerprint() != coded("br", #"{"a":1}"#).fingerprint())
-    #expect(coded("gzip", #"{"a":1}"#).fingerprint() == coded("GZIP", #"{"a":1}"#).fingerprint())
-    #expect(coded("identity, gzip", #"{ "a":1}"#).fingerprint() != plain)
+    let plain = request { _ in }.fingerprint(.one)
+    #expect(coded("identity", #"{ "a":1}"#).fingerprint(.one) == plain)
+    #expect(coded("Identity", #"{"a":1}"#).fingerprint(.one) == plain)
+    #expect(coded("gzip", #"{"a":1}"#).fingerprint(.one) != plain)
+    #expect(coded("gzip", #"{"a":1}"#).fingerprint(.one) != coded("gzip", #"{ "a":1}"#).fingerprint(.one))
+    #expect(coded("gzip", #"{"a":1}"#).fingerprint(.one) != coded("br", #"{"a":1}"#).fingerprint(.one))
+    #expect(coded("gzip", #"{"a":1}"#).fingerprint(.one) == coded("GZIP", #"{"a":1}"#).fingerprint(.one))
+    #expect(coded("identity, gzip", #"{ "a":1}"#).fingerprint(.one) != plain)
   }
 
   @Test func `a body of any length enters whole`() {

@@ -9,7 +9,8 @@ struct FormFingerprintTests {
 
   @Test(arguments: [
     ("a=1&b=2", "b=2&a=1"), ("a=+", "a=%20"), ("a=%41%2f", "a=A/"), ("a", "a="), ("&a=1&", "a=1"), ("", "&"),
-    ("%61=1&b=2", "b=2&a=1"), ("a=%c3%a4", "a=%C3%A4"), ("a=1&c=3&a=2", "c=3&a=1&a=2"),
+    ("%61=1&b=2", "b=2&a=1"), ("a=%c3%a4", "a=%C3%A4"), ("a%5d=1&b=2", "b=2&a]=1"),
+    ("items[][n]=A&items[][n]=B", "items%5B%5D[n]=A&items[][n]=B"),
   ])
   func `equal forms are equal`(left: String, right: String) {
     #expect(form(left) == form(right))
@@ -19,7 +20,13 @@ struct FormFingerprintTests {
   @Test(arguments: [
     ("a=1", "a=2"), ("a=1", "b=1"), ("a=1&a=2", "a=2&a=1"), ("a=+", "a=%2B"), ("a=b%26c=d", "a=b&c=d"),
     ("a=", ""),
-    ("ab=c", "a=bc"), ("a=b=c", "a%3Db=c"),
+    ("ab=c", "a=bc"), ("a=b=c", "a%3Db=c"), ("a=1&c=3&a=2", "c=3&a=1&a=2"), ("a=1&A=2", "A=2&a=1"),
+    ("a=1&%41=2", "A=2&a=1"), ("b.c=1&a=2", "a=2&b.c=1"), ("b%5Bc]=1&a=2", "a=2&b%5Bc]=1"),
+    (
+      "items[][name]=A&items[][price]=900&items[][name]=B",
+      "items[][name]=A&items[][name]=B&items[][price]=900"
+    ),
+    ("longer_name=1&c=3&LONGER_name=2", "c=3&longer_name=1&LONGER_name=2"),
   ])
   func `different forms differ`(left: String, right: String) {
     #expect(form(left) != form(right))
@@ -69,7 +76,7 @@ struct FormFingerprintTests {
   }
 
   @Test(arguments: [
-    "", "--B", "--B--", "--B--\r\n", "x" + plain, "\r\n" + plain, plain + "x", String(plain.dropLast(5)),
+    "", "--B", "--B--", "--B--\r\n", "x" + plain, plain + "x", String(plain.dropLast(5)),
     "--B\r\nX: 1\r\n--B--\r\n",
     "--B\n\n1\n--B--\n", "--B\r\n\r\n1\r\n", "--B\r\n--B--\r\n",
   ])
@@ -79,11 +86,64 @@ struct FormFingerprintTests {
 
   @Test(arguments: [
     "multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=B; boundary=B",
-    "multipart/mixed; boundary=B",
+    "multipartx/mixed; boundary=B",
     "multipart/form-data; boundary=" + String(repeating: "B", count: 71),
   ])
   func `without one boundary the body counts as bytes`(type: String) {
     #expect(multipart("B", Self.plain, type: type).isFingerprintedRaw)
+  }
+
+  @Test(arguments: ["multipart/mixed", "multipart/related; type=\"application/json\"", "Multipart/X-Batch"])
+  func `parts of every multipart type are compared without their boundaries`(type: String) {
+    func body(_ boundary: String, around: String = "") -> Request {
+      multipart(
+        boundary,
+        around + "--\(boundary)\r\nContent-Type: a/b\r\n\r\none\r\n--\(boundary)--" + around,
+        type: type + "; boundary=\"\(boundary)\"")
+    }
+    #expect(body("B").fingerprint() == body("CCC").fingerprint())
+    #expect(body("B").fingerprint() == body("C", around: "\r\n").fingerprint())
+    #expect(body("B").fingerprint(.one) != body("CCC").fingerprint(.one))
+  }
+
+  @Test func `parts within a part are compared without their boundaries`() {
+    func inner(_ boundary: String, _ content: String) -> String {
+      "--\(boundary)\r\n\r\n\(content)\r\n--\(boundary)--\r\n"
+    }
+    func body(_ type: String, _ boundary: String, _ content: String = "one") -> Request {
+      multipart(
+        "B",
+        "--B\r\nX: 1\r\n\(type)\r\nY: 2\r\n\r\n" + inner(boundary, content) + "\r\n--B--\r\n",
+        type: "multipart/mixed; boundary=B")
+    }
+    let one = body("Content-Type: multipart/mixed; boundary=C; a=b", "C")
+    #expect(one.fingerprint() == body("Content-Type: multipart/mixed; boundary=DD; a=b", "DD").fingerprint())
+    let others = [
+      body("Content-Type: multipart/mixed; boundary=C; a=c", "C"),
+      body("Content-Type: multipart/mixed; boundary=C; a=b", "C", "two"),
+      body("Content-Type: text/plain; boundary=C; a=b", "C"),
+      body("Content-Type: multipart/mixed; boundary=X; a=b", "C"),
+      body("Content-Type: multipart/mixed;\r\n boundary=C; a=b", "C"),
+      body(
+        "Content-Type: multipart/mixed; boundary=C; a=b\r\nContent-Type: multipart/mixed; boundary=C", "C"),
+    ]
+    #expect(Set((others + [one]).map { $0.fingerprint() }).count == others.count + 1)
+    #expect(others.allSatisfy { !$0.isFingerprintedRaw })
+  }
+
+  @Test func `parts are divided to a bounded depth`() {
+    func body(_ depth: Int, _ innermost: String) -> String {
+      let inner = depth == 1 ? innermost : body(depth - 1, innermost)
+      let own = "\(innermost)\(depth)"
+      return
+        "--\(own)\r\nContent-Type: multipart/mixed; boundary=\(innermost)\(depth - 1)\r\n\r\n\(inner)\r\n--\(own)--\r\n"
+    }
+    func request(_ depth: Int, _ name: String) -> Request {
+      multipart("", body(depth, name), type: "multipart/mixed; boundary=\(name)\(depth)")
+    }
+    // The innermost part is no multipart body, and names its boundary.
+    #expect(request(100, "B").fingerprint() != request(100, "C").fingerprint())
+    #expect(!request(100, "B").isFingerprintedRaw)
   }
 
   @Test func `with two media types the body counts as bytes`() {

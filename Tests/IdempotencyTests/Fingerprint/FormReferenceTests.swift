@@ -7,19 +7,29 @@ struct FormReferenceTests {
   private static let type = "application/x-www-form-urlencoded"
 
   /// The bytes of which the fingerprint of a form is the SHA-256 digest.
-  private func reference(_ body: [UInt8]) -> [UInt8] {
+  private func reference(_ body: [UInt8], by version: UInt8) -> [UInt8] {
     let pairs = body.split(separator: UInt8(ascii: "&")).map { pair in
       let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       return (name: decoded(parts[0]), value: parts.count > 1 ? decoded(parts[1]) : [])
     }
-    let sorted = pairs.enumerated().sorted { left, right in
-      left.element.name == right.element.name
-        ? left.offset < right.offset : left.element.name.lexicographicallyPrecedes(right.element.name)
+    let folded = { (name: [UInt8]) in
+      version == 1 ? name : name.map { 0x41...0x5A ~= $0 ? $0 + 0x20 : $0 }
     }
-    var bytes = [UInt8(ascii: "F"), 1]
+    var sorted = pairs.enumerated().sorted { left, right in
+      folded(left.element.name) == folded(right.element.name)
+        ? left.offset < right.offset
+        : folded(left.element.name).lexicographicallyPrecedes(folded(right.element.name))
+    }
+    let isOrdered =
+      version == 2
+      && (Set(pairs.map { folded($0.name) }).count < pairs.count
+        || pairs.contains { $0.name.contains { $0 == 0x5B || $0 == 0x2E } })
+    if isOrdered { sorted = Array(pairs.enumerated()) }
+    var bytes = [UInt8(ascii: "F"), version]
     bytes += framed(Array("POST".utf8)) + framed(Array("/v1/orders".utf8))
     // No query, one media type, no field, the form of a form.
-    bytes += [0, 1] + framed(Array(Self.type.utf8)) + [0, 3]
+    bytes += version == 1 ? [0] : [0, 0]
+    bytes += [1] + framed(Array(Self.type.utf8)) + (version == 1 ? [0, 3] : [0, 0, 0, 3, isOrdered ? 1 : 0])
     bytes += number(pairs.count)
     for (_, pair) in sorted { bytes += framed(pair.name) + framed(pair.value) }
     return bytes
@@ -52,7 +62,8 @@ struct FormReferenceTests {
     (["a"], 1...1), (["a", "b", "c", "d"], 1...1), (["a", "%61", "+", "%20", "%2B", "%2b"], 1...2),
     (["a", "b"], 5...9), (["x", "y"], 12...17), (["%00", "a"], 0...9), (["abcdefg", "h"], 1...4),
     (["%", "%4", "%zz", "ä", "%c3%a4", "%FF", "\u{0}"], 0...3), (["p"], 0...40),
-    (["abcdefghijklmnopqrstuvwxyz", "%41"], 3...5),
+    (["abcdefghijklmnopqrstuvwxyz", "%41"], 3...5), (["a", "b", "c", "d", "e", "f", "g", "H"], 7...12),
+    (["[", "a", "%2e"], 1...9),
   ]
 
   private func form(_ shape: Int, _ generator: inout SeededGenerator) -> [UInt8] {
@@ -79,10 +90,12 @@ struct FormReferenceTests {
     var generator = SeededGenerator(seed: UInt64(shape))
     for _ in 0..<40 {
       let body = form(shape, &generator)
-      let expected = Digest256.sha256(of: reference(body))
-      #expect(
-        Request(Self.type, body: body).fingerprint().digest == expected,
-        "\(String(decoding: body, as: UTF8.self))")
+      for version in Recipe.Version.allCases {
+        let expected = Digest256.sha256(of: reference(body, by: UInt8(version.rawValue)))
+        #expect(
+          Request(Self.type, body: body).fingerprint(Recipe(version: version)).digest == expected,
+          "\(version): \(String(decoding: body, as: UTF8.self))")
+      }
     }
   }
 }

@@ -37,10 +37,14 @@ struct JSONFingerprintTests {
     (#"{"a":1}"#, #"{"a":2}"#),
     (#"{"a":1}"#, #"{"b":1}"#),
     (#"{"a":1}"#, #"{"a":"1"}"#),
-    ("1", "1.0"),
-    ("1", "1e0"),
-    ("1e2", "1E2"),
-    ("-0", "0"),
+    ("1", "-1"),
+    ("1.5", "15"),
+    ("0.1", "0.10000000000000001"),
+    ("9007199254740992.0", "9007199254740993.0"),
+    ("1e400", "1e401"),
+    ("1e-400", "0"),
+    ("[1,0]", "[10]"),
+    ("1e99999999999999999999", "1e99999999999999999998"),
     ("123456789012345678901", "123456789012345678902"),
     ("[1,2]", "[2,1]"),
     ("[1,2]", "[12]"),
@@ -72,6 +76,24 @@ struct JSONFingerprintTests {
     #expect(digest(left) != digest(right))
     #expect(!Request("application/json", left).isFingerprintedRaw)
     #expect(!Request("application/json", right).isFingerprintedRaw)
+  }
+
+  @Test(arguments: [
+    ["1", "1.0", "1e0", "1.000E+0", "10e-1", "0.1e1", "100e-2", "0.0001e4", "1e-00"],
+    ["0", "-0", "0.0", "-0.00", "0e9", "0E-9", "-0e99999999999999999999"],
+    ["-120", "-1.2e2", "-12E1", "-120.0", "-0.00120e+5", "-12000e-2"],
+    ["12345678901234567890.5", "1234567890123456789.05e1", "123456789012345678905e-1"],
+    ["1e400", "10e399", "0.1e401"],
+    ["105", "1.05e2", "10.5e1", "0.000105e6"],
+    ["1005.5", "1005.50", "10055e-1", "10.055e2"],
+    ["1e999999999999999999", "1.0e999999999999999999", "1e+0999999999999999999"],
+  ])
+  func `numbers of one exact value are equal, and to the first recipe are not`(spellings: [String]) {
+    let digests = spellings.map { digest("[\($0)]") }
+    #expect(Set(digests).count == 1)
+    #expect(Set(spellings.map { digest("[\($0)]", .one) }).count == spellings.count)
+    let records = spellings.map { digest(#"{"a":\#($0)}"#) }
+    #expect(Set(records).count == 1)
   }
 
   @Test(arguments: [

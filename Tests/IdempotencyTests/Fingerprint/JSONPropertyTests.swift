@@ -31,7 +31,8 @@ struct JSONPropertyTests {
       let changed = value.changed(using: &generator)
       let one = value.text(using: &generator)
       let other = changed.text(using: &generator)
-      if digest(one) == digest(other) { record("another value is the same", one, other) }
+      // The change may be one of a number's spelling, which the second recipe does not distinguish.
+      if digest(one, .one) == digest(other, .one) { record("another value is the same", one, other) }
     }
   }
 
@@ -45,7 +46,7 @@ struct JSONPropertyTests {
     var values: [Digest256: JSONValue] = [:]
     for _ in 0..<5000 {
       let value = JSONValue.random(depth: 2, using: &generator)
-      let digest = digest(value.text(using: &generator))
+      let digest = digest(value.text(using: &generator), .one)
       if let known = values[digest] { #expect(known == value) }
       values[digest] = value
     }

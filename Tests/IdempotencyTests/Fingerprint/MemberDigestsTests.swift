@@ -34,7 +34,8 @@ struct MemberDigestsTests {
     (#"{"amount":1,"item":"a"}"#, #"{ "item" : "a", "amount":2 }"#, "/amount"),
     (#"{"a":1}"#, #"{"a":1,"note":{}}"#, "+/note"), (#"{"a":1,"b":2}"#, #"{"a":1}"#, "-1"),
     (#"{"a":{"b":[1,2]},"c":1,"d":2}"#, #"{"a":{"b":[2,1]},"c":1,"e":3}"#, "/a +/e -1"),
-    (#"{"a":1}"#, #"{"\u0061":1}"#, "(no top-level member)"), (#"{"a":1}"#, #"{"a":1.0}"#, "/a"),
+    (#"{"a":1}"#, #"{"\u0061":1}"#, "(no top-level member)"), (#"{"a":1}"#, #"{"a":1.5}"#, "/a"),
+    (#"{"a":1,"b":20}"#, #"{"a":1.0,"b":2e1}"#, "(no top-level member)"),
     (#"{}"#, #"{}"#, "(no top-level member)"), (#"{"a/b~":1}"#, #"{"a/b~":2}"#, "/a~1b~0"),
     // Characters that a terminal or a reader of logs would take for a command or a line's end are escaped.
     (#"{"ä\u009b2J":1}"#, #"{"ä\u009b2J":2}"#, #"/ä\u009B2J"#),

@@ -12,6 +12,8 @@ struct RecipeTests {
     Recipe(ignore: ["", ""]),
     Recipe(ignore: ["/", "", "/ä/日"]),
     Recipe(headers: [""], ignore: ["/h=;i=,"]),
+    Recipe(version: .one, headers: ["a"]),
+    Recipe(ignore: ["/a"], contentLimit: 5),
   ])
   func `the text is read back`(recipe: Recipe) throws {
     let read = try #require(Recipe(text: recipe.text))
@@ -19,12 +21,22 @@ struct RecipeTests {
     #expect(read.headers == recipe.headers)
     #expect(read.ignore == recipe.ignore)
     #expect(read.body == recipe.body)
+    #expect(read.version == recipe.version)
+    #expect(read.contentLimit == recipe.contentLimit)
     #expect(recipe.text.utf8.allSatisfy { 0x21...0x7E ~= $0 })
   }
 
   @Test func `the text is short and plain`() {
-    #expect(Recipe().text == "1;auto")
-    #expect(Recipe(body: .raw, headers: ["a", "b"], ignore: ["/c;d"]).text == "1;raw;h=a,b;i=/c%3Bd")
+    #expect(Recipe().text == "2;auto")
+    #expect(Recipe(body: .raw, headers: ["a", "b"], ignore: ["/c;d"]).text == "2;raw;h=a,b;i=/c%3Bd")
+    #expect(Recipe(version: .one, ignore: ["/c"], contentLimit: 5).text == "1;auto;i=/c")
+    #expect(Recipe(ignore: ["/c"], contentLimit: 5).text == "2;auto;i=/c;z=5")
+    #expect(Recipe(body: .raw, contentLimit: 5).text == "2;raw")
+  }
+
+  @Test func `the recipe of keys is the first one, whatever later ones are`() {
+    #expect(Recipe(headers: ["a"], ignore: ["/b"], contentLimit: 5).ofKeys.text == "1;auto;h=a;i=/b")
+    #expect(Recipe(body: .none).ofKeys.text == "1;none")
   }
 
   @Test(arguments: [true, false], [0, 1, 32])
@@ -52,7 +64,8 @@ struct RecipeTests {
   }
 
   @Test(arguments: [
-    "", "1", "2;auto", "0;auto", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4",
+    "", "1", "3;auto", "0;auto", "1;auto;z=5", "2;auto;z=1048576", "2;auto;z=-1", "2;raw;z=5", "2;auto;z=05",
+    "2;auto;z=5;i=a", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4",
     "1;auto;h=%+1",
     "1;auto;m=0", "1;auto;m=0000000A00000000", "1;auto;m=;h=a", "1;auto;m=;m=", "1;auto;m=++",
     "1;auto;m=000000000000000g", "1;auto;h=%FF", "1;auto;i=a;h=b", "1;auto;h=a;h=a", "1;auto;h=%61",

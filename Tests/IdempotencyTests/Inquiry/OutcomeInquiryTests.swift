@@ -74,6 +74,7 @@ struct OutcomeInquiryTests {
     order + "&key=%4",
     "method=POST&path=v1", "method=POST&path=/a%20b", "method=PO%20ST&path=/a", "method=POST&path=/a%252Fb",
     "method=POST&path=/a%0D%0AX:1", "method=POST&path=/%ff",
+    order + String(repeating: "a", count: 8 << 10), order + String(repeating: "&key=k", count: 11),
   ])
   func `a malformed question is refused`(query: String) {
     #expect(throws: Problem.badRequest(.inquiry)) { try inquiry(query) }

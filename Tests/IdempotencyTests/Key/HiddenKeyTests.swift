@@ -20,6 +20,39 @@ struct HiddenKeyTests {
     try request.key(KeyPolicy(from: source))
   }
 
+  static let types = ["text/plain", "application/x-www-form-urlencoded", "application/octet-stream", nil]
+
+  @Test(arguments: types) func `JSON of any type is read by its text, or may hide a key`(type: String?) throws
+  {
+    func request(_ body: [UInt8]) -> Request {
+      guard let type else {
+        var request = Request()
+        request.body = body
+        return request
+      }
+      return Request(type, body: body)
+    }
+    let source = KeySource.json("/key")
+    let text = #"{"key":"abc"}"#
+    #expect(try key(request(Array(text.utf8)), source) == "abc")
+    #expect(!mayHide(request(Array(text.utf8)), source))
+    let hidden: [[UInt8]] = [
+      Array("\u{FEFF}\(text)".utf8), Array(" \(text) x".utf8), Array(#"{"key":"abc",}"#.utf8),
+      Array(#"[{"key":"abc"} // a"#.utf8), text.utf16.flatMap { [UInt8($0), 0] },
+      text.utf16.flatMap { [0, UInt8($0)] },
+    ]
+    for body in hidden {
+      #expect(mayHide(request(body), source), "\(body)")
+      var later = request(body)
+      later.fields.append(("X-Key", "k"))
+      #expect(throws: Problem.self) { try later.key(KeyPolicy(from: source, .header("x-key"))) }
+    }
+    for body in ["", "abc", "a=1&b=2", "<a/>", "\"abc", "1,"] {
+      #expect(!mayHide(request(Array(body.utf8)), source), "\(body)")
+    }
+    #expect(!mayHide(Request("image/png", body: hidden[0]), source))
+  }
+
   @Test(arguments: [
     // Folded, and lines that are none.
     "Content-Disposition: form-data;\r\n name=\"key\"", "Content-Disposition:\r\n\tform-data; name=\"key\"",
@@ -234,11 +267,13 @@ struct HiddenKeyTests {
       [0xEF, 0xBB, 0xBF, 0x7B], [0xFE, 0xFF, 0, 0x7B], [0xFF, 0xFE, 0x7B, 0], [0, 0x7B], [0x7B, 0, 0x22, 0],
       [0, 0, 0, 0x7B],
     ] as [[UInt8]])
-  func `a body without a type may be JSON in another encoding`(bytes: [UInt8]) {
+  func `a body of any type but a picture may be JSON in another encoding`(bytes: [UInt8]) {
     var request = Request("", body: bytes)
     request.fields = []
     #expect(mayHide(request, .json("/key")) && !mayHide(request))
     request.fields = [("Content-Type", "application/octet-stream")]
+    #expect(mayHide(request, .json("/key")))
+    request.fields = [("Content-Type", "image/png")]
     #expect(!mayHide(request, .json("/key")))
   }
 

@@ -59,7 +59,7 @@ struct Request {
   }
 
   func wholeKey(_ policy: KeyPolicy) throws(Problem) -> IdempotencyKey? {
-    try policy.key(head: head, query: queryBuffer, body: ByteBuffer(bytes: body)) { fingerprint() }
+    try policy.key(head: head, query: queryBuffer, body: ByteBuffer(bytes: body)) { fingerprint(.one) }
   }
 
   func fingerprint(_ recipe: Recipe = Recipe()) -> Fingerprint {
@@ -69,7 +69,16 @@ struct Request {
   }
 
   /// Whether the body entered the fingerprint as bytes, for whatever reason.
-  var isFingerprintedRaw: Bool { fingerprint().digest == fingerprint(Recipe(body: .raw)).digest }
+  var isFingerprintedRaw: Bool { isFingerprintedRaw(Recipe()) }
+
+  func isFingerprintedRaw(_ recipe: Recipe) -> Bool {
+    fingerprint(recipe).digest == fingerprint(Recipe(version: recipe.version, body: .raw)).digest
+  }
+}
+
+extension Recipe {
+  /// The first version's, which older records name.
+  static let one = Recipe(version: .one)
 }
 
 extension KeyPolicy {

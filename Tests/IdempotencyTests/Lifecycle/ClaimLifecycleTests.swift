@@ -91,7 +91,7 @@ struct ClaimLifecycleTests {
 
   @Test func `an unreadable record is never run, not even with on_store_failure: open`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9")) else {
+    guard case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9"), isDown: true) else {
       Issue.record("an unreadable record was forwarded")
       return
     }
@@ -100,29 +100,47 @@ struct ClaimLifecycleTests {
 
   @Test func `a store that is down closes the route, or opens it with on_store_failure: open`() {
     var closed = ClaimLifecycle(route: .sample())
-    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused")) else {
+    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused"), isDown: true) else {
       Issue.record("a closed route forwarded without the store")
       return
     }
     #expect(problem.code == .storeUnavailable)
     #expect(problem.isRetryable)
     var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .forwardUnprotected(mayOwn: false) = open.claimFailed(.unavailable("refused")) else {
+    guard case .forwardUnprotected(mayOwn: false) = open.claimFailed(.unavailable("refused"), isDown: true)
+    else {
       Issue.record("an open route did not forward")
       return
     }
   }
 
+  @Test(arguments: [StoreError.unavailable("full"), .fateUnknown("late"), .busy("others' responses")])
+  func `a store that answers somebody opens no route`(error: StoreError) {
+    var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    let needsVerdict = if case .busy = error { false } else { true }
+    let mayOpen = open.mayOpen(after: .failure(error))
+    #expect(mayOpen == needsVerdict)
+    switch open.claimFailed(error, isDown: false) {
+    case .refuse(let problem), .giveBack(let problem):
+      #expect(problem.isRetryable)
+      #expect(problem.code == (needsVerdict ? .storeUnavailable : .overloaded))
+    default: Issue.record("a route ran a request without a record while the store answers")
+    }
+    let closed = ClaimLifecycle(route: .sample())
+    let mayClosedOpen = closed.mayOpen(after: .failure(error))
+    #expect(!mayClosedOpen)
+  }
+
   @Test func `a claim that may have been granted is released if it is not used`() {
     var closed = ClaimLifecycle(route: .sample())
-    guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut")) else {
+    guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut"), isDown: true) else {
       Issue.record("a claim of unknown fate was kept")
       return
     }
     #expect(problem.code == .storeUnavailable)
     // A request sent without a record must not free the one that it may have.
     var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .forwardUnprotected(mayOwn: true) = open.claimFailed(.fateUnknown("cut")) else {
+    guard case .forwardUnprotected(mayOwn: true) = open.claimFailed(.fateUnknown("cut"), isDown: true) else {
       Issue.record("an open route did not forward")
       return
     }
@@ -130,7 +148,7 @@ struct ClaimLifecycleTests {
 
   @Test func `a store that refuses claims opens no route`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    expectRefusal(lifecycle.claimFailed(.refused("it may lose records")))
+    expectRefusal(lifecycle.claimFailed(.refused("it may lose records"), isDown: true))
   }
 
   /// The reports of a store to a delivery that claims again.
@@ -144,7 +162,7 @@ struct ClaimLifecycleTests {
   ) {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(outcome)
-    expectRefusal(lifecycle.claimFailed(error))
+    expectRefusal(lifecycle.claimFailed(error, isDown: true))
   }
 
   @Test(arguments: [StoreError.unavailable("refused"), .fateUnknown("cut")])
@@ -157,7 +175,7 @@ struct ClaimLifecycleTests {
       return
     }
     // Its request has run: what the store may have granted must not become free.
-    guard case .refuse(let problem) = lifecycle.claimFailed(error) else {
+    guard case .refuse(let problem) = lifecycle.claimFailed(error, isDown: true) else {
       Issue.record("an overtaken owner gave its claim back")
       return
     }

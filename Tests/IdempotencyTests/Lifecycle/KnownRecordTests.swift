@@ -20,7 +20,7 @@ struct KnownRecordTests {
     _ error: StoreError = .unavailable("away"), now: BootInstant = now
   ) -> ClaimLifecycle.ClaimedAction {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    return lifecycle.replied(.failure(error), to: request, known: &known, now: now)
+    return lifecycle.replied(.failure(error), to: request, isDown: true, known: &known, now: now)
   }
 
   private func expectRefusal(
@@ -44,7 +44,7 @@ struct KnownRecordTests {
   {
     var known: KnownRecord?
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    _ = lifecycle.replied(.success(outcome), to: Self.request(), known: &known, now: Self.now)
+    _ = lifecycle.replied(.success(outcome), to: Self.request(), isDown: true, known: &known, now: Self.now)
     let before = known
     expectRefusal(Self.step(&known, Self.request(), error), .storeUnavailable)
     #expect(known == before && known != nil)
@@ -86,7 +86,8 @@ struct KnownRecordTests {
     let before = known
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     expectRefusal(
-      lifecycle.replied(.success(.granted(.sample())), to: Self.request(), known: &known, now: Self.now),
+      lifecycle.replied(
+        .success(.granted(.sample())), to: Self.request(), isDown: true, known: &known, now: Self.now),
       .storeUnavailable)
     #expect(known == before)
   }
@@ -109,7 +110,7 @@ struct KnownRecordTests {
       var lifecycle = ClaimLifecycle(route: route)
       let claim = Claim.sample()
       let action = lifecycle.replied(
-        .success(.granted(claim)), to: Self.request(), known: &known, now: Self.now)
+        .success(.granted(claim)), to: Self.request(), isDown: true, known: &known, now: Self.now)
       guard case .markGrantUnknown(claim, let problem) = action else {
         Issue.record("\(action)")
         return
@@ -118,14 +119,14 @@ struct KnownRecordTests {
       // Until the store has marked it, and whatever another owner does meanwhile.
       var other = ClaimLifecycle(route: route)
       let inFlight = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
-      _ = other.replied(.success(inFlight), to: Self.request(), known: &known, now: Self.now)
+      _ = other.replied(.success(inFlight), to: Self.request(), isDown: true, known: &known, now: Self.now)
       #expect(known == Self.lost())
     }
     known = known?.markedUnknown()
     var lifecycle = ClaimLifecycle(route: route)
     guard
       case .forward = lifecycle.replied(
-        .success(.granted(.sample())), to: Self.request(), known: &known, now: Self.now)
+        .success(.granted(.sample())), to: Self.request(), isDown: true, known: &known, now: Self.now)
     else {
       Issue.record("a record that the store knows as unknown is the store's to grant")
       return
@@ -154,7 +155,8 @@ struct KnownRecordTests {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     let claim = Claim.sample(fingerprint: Self.otherPrint)
     let action = lifecycle.replied(
-      .success(.granted(claim)), to: Self.request(Self.otherPrint), known: &known, now: Self.now)
+      .success(.granted(claim)), to: Self.request(Self.otherPrint), isDown: true, known: &known, now: Self.now
+    )
     guard case .giveBackGrant(claim, let problem) = action else {
       Issue.record("\(action)")
       return
@@ -255,7 +257,7 @@ struct KnownRecordTests {
     _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
     var known: KnownRecord? = KnownRecord(.unprotected(releasedUntil: nil), fingerprint: nil)
     let action = lifecycle.replied(
-      .success(.granted(.sample(attempt: 3))), to: Self.request(), known: &known, now: Self.now)
+      .success(.granted(.sample(attempt: 3))), to: Self.request(), isDown: true, known: &known, now: Self.now)
     guard case .markGrantUnknown = action else {
       Issue.record("the record became free: \(action)")
       return

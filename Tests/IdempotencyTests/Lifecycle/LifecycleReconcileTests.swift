@@ -316,7 +316,7 @@ struct LifecycleReconcileTests {
   @Test(arguments: [StoreError.fateUnknown("cut"), .unavailable("down"), .refused("no")])
   func `a take-over that got no reply is never given back`(error: StoreError) {
     var lifecycle = Self.applying(.absent)
-    guard case .refuse(let problem) = lifecycle.claimFailed(error) else {
+    guard case .refuse(let problem) = lifecycle.claimFailed(error, isDown: true) else {
       Issue.record("an unknown record may have been made free")
       return
     }
@@ -331,34 +331,5 @@ struct LifecycleReconcileTests {
       return
     }
     #expect(problem.code == .outcomeUnknown)
-  }
-
-  @Test func `the statuses of the query's response are verdicts`() {
-    var policy = ReconcilePolicy(path: "/orders?id={request_id}")
-    policy.status = 201
-    func verdict(_ status: Int) -> ProbeVerdict {
-      let response = ProbeResponse(status: status, contentType: "text/plain", body: ByteBuffer(string: "x"))
-      return policy.verdict(of: response, method: .post)
-    }
-    let kept = RecordedResponse(
-      status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"), body: ByteBuffer(string: "x"))
-    #expect(verdict(200) == .applied(.whole(kept)))
-    let cors = CORSPolicy(origins: ["https://a.example", "https://b.example"])
-    let response = ProbeResponse(status: 200, body: ByteBuffer())
-    let allowed = RecordedResponse(
-      status: 201, fields: ByteBuffer(string: "Access-Control-Allow-Origin: https://a.example\r\n"),
-      body: ByteBuffer())
-    #expect(policy.verdict(of: response, method: .post, cors: cors) == .applied(.whole(allowed)))
-    for type in ["text/\u{1}", "text/plain\rA: b", "a\u{7F}"] {
-      let response = ProbeResponse(status: 200, contentType: type, body: ByteBuffer(string: "x"))
-      let kept = RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "x"))
-      #expect(policy.verdict(of: response, method: .post) == .applied(.whole(kept)))
-    }
-    #expect(verdict(404) == .absent)
-    for status in [201, 302, 401, 410, 500, 503] { #expect(verdict(status) == .none) }
-    #expect(policy.verdict(of: nil, method: .post) == .none)
-    let large = ProbeResponse(status: 200, body: nil)
-    #expect(policy.verdict(of: large, method: .post) == .applied(.statusOnly(status: 201, location: nil)))
-    #expect(policy.target(about: RecordID(.sample(1))) == "/orders?id=\(RecordID(.sample(1)).text)")
   }
 }

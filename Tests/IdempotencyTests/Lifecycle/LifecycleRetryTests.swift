@@ -30,7 +30,7 @@ struct LifecycleRetryTests {
     var lifecycle = Self.owning()
     #expect(lifecycle.responded(.sample(status: 503)) == .release(.remembered))
     #expect(Self.waits(Self.decide(&lifecycle)))
-    #expect(lifecycle.paused(isRetrying: true, isRenewed: false) == .remembered)
+    #expect(lifecycle.beginRetry(inPlaceOf: .remembered) == .remembered)
     guard case .retry = lifecycle.stored(.done) else {
       Issue.record("the next attempt was not claimed")
       return
@@ -90,10 +90,42 @@ struct LifecycleRetryTests {
     #expect(Self.decide(&lifecycle) == .pass)
   }
 
-  @Test func `max_attempts bounds retries, too`() {
-    var unsent = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
-    _ = unsent.failed(.notSent("refused"))
-    #expect(Self.decide(&unsent, after: .notExecuted) == .stop(.exhausted))
+  @Test func `what was not sent counts neither towards max_attempts nor towards max`() {
+    var lifecycle = Self.owning(.sample(attempt: 3)) {
+      $0.maxAttempts = 3
+      $0.retries?.max = 1
+    }
+    for attempt in 4...6 {
+      _ = lifecycle.failed(.notSent("refused"))
+      #expect(Self.waits(Self.decide(&lifecycle, after: .notExecuted)))
+      #expect(lifecycle.beginRetry(inPlaceOf: .uncounted) == .uncounted)
+      _ = lifecycle.stored(.done)
+      _ = lifecycle.claimed(
+        .granted(.sample(attempt: attempt, onlyRejectedSoFar: false, uncountedAttempts: attempt - 3)))
+    }
+    // The third one that is sent.
+    guard case .complete = lifecycle.responded(.sample(status: 503)) else {
+      Issue.record("the last attempt's response was not recorded")
+      return
+    }
+  }
+
+  @Test func `a busy backend is retried as often as max says, however often it was not reached`() {
+    var lifecycle = Self.owning { $0.retries?.max = 1 }
+    for attempt in 2...4 {
+      _ = lifecycle.failed(.notSent("refused"))
+      #expect(Self.waits(Self.decide(&lifecycle, after: .notExecuted)))
+      _ = lifecycle.beginRetry(inPlaceOf: .remembered)
+      _ = lifecycle.stored(.done)
+      _ = lifecycle.claimed(.granted(.sample(attempt: attempt, onlyRejectedSoFar: false)))
+    }
+    _ = lifecycle.responded(.sample(status: 503))
+    #expect(Self.waits(Self.decide(&lifecycle)))
+    _ = lifecycle.beginRetry(inPlaceOf: .remembered)
+    _ = lifecycle.stored(.done)
+    _ = lifecycle.claimed(.granted(.sample(attempt: 5, onlyRejectedSoFar: false)))
+    _ = lifecycle.responded(.sample(status: 503))
+    #expect(Self.decide(&lifecycle) == .stop(.exhausted))
   }
 
   @Test func `attempts that were only rejected do not count towards max_attempts`() {
@@ -109,6 +141,20 @@ struct LifecycleRetryTests {
     }
   }
 
+  /// The release after a lease that was renewed, or that was not.
+  @Test(arguments: [Release.uncounted, .deleted])
+  func `a rejection before a retry does not count towards max_attempts`(release: Release) {
+    var lifecycle = Self.owning { $0.maxAttempts = 2 }
+    #expect(lifecycle.responded(.sample(status: 429)) == .release(.deleted))
+    #expect(Self.waits(Self.decide(&lifecycle, after: .response(status: 429, retryAfter: .none))))
+    #expect(lifecycle.beginRetry(inPlaceOf: release) == .uncounted)
+    _ = lifecycle.stored(.done)
+    _ = lifecycle.claimed(.granted(.sample(attempt: 2, onlyRejectedSoFar: false, uncountedAttempts: 1)))
+    #expect(lifecycle.responded(.sample(status: 503)) == .release(.remembered))
+    #expect(Self.waits(Self.decide(&lifecycle)))
+    #expect(lifecycle.beginRetry(inPlaceOf: .remembered) == .remembered)
+  }
+
   @Test func `a route without retries makes none`() {
     var lifecycle = Self.owning { $0.retries = nil }
     _ = lifecycle.responded(.sample(status: 503))
@@ -119,37 +165,48 @@ struct LifecycleRetryTests {
     var lifecycle = Self.owning()
     #expect(lifecycle.responded(.sample(status: 429)) == .release(.deleted))
     _ = Self.decide(&lifecycle, after: .response(status: 429, retryAfter: .none))
-    var renewed = Self.owning()
-    _ = renewed.responded(.sample(status: 429))
-    #expect(lifecycle.paused(isRetrying: false, isRenewed: false) == .deleted)
-    #expect(renewed.paused(isRetrying: false, isRenewed: true) == .remembered)
     guard case .respond = lifecycle.stored(.done) else {
       Issue.record("the client got no response")
       return
     }
   }
 
-  /// (Renewed before the retry, number of the next attempt, release of its 429.)
+  /// (Release that the retry replaces, of a lease that was not renewed or was; number of the next attempt; release of
+  /// its 429.)
   @Test(
-    arguments: [(false, 2, .deleted), (true, 2, .remembered), (false, 3, .remembered)]
-      as [(
-        Bool, Int, Release
-      )])
+    arguments: [(.deleted, 2, .deleted), (.remembered, 2, .remembered), (.deleted, 3, .remembered)]
+      as [(Release, Int, Release)])
   func `a record that only met rejections is deleted after retries, too`(
-    isRenewed: Bool, attempt: Int, release: Release
+    replaced: Release, attempt: Int, release: Release
   ) {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(.sample(status: 429))
-    #expect(lifecycle.paused(isRetrying: true, isRenewed: isRenewed) == .remembered)
+    #expect(lifecycle.beginRetry(inPlaceOf: replaced) == .remembered)
     _ = lifecycle.stored(.done)
     _ = lifecycle.claimed(.granted(.sample(attempt: attempt, onlyRejectedSoFar: false)))
     #expect(lifecycle.responded(.sample(status: 429)) == .release(release))
   }
 
+  /// (Time since the first attempt, and the time for which the delivery may wait where any duplicate may wait 20 s.)
+  @Test(arguments: [(nil, 20), (5, 20), (12, 18), (30, 0), (31, -1)] as [(Int64?, Int64)])
+  func `a delivery that has made an attempt waits no longer than until its last retry may begin`(
+    elapsed: Int64?, span: Int64
+  ) {
+    let lifecycle = Self.owning { $0.waitTimeout = .seconds(30) }
+    #expect(lifecycle.maxWait(.seconds(20), elapsed: elapsed.map { .seconds($0) }) == .seconds(span))
+  }
+
+  @Test func `an overtaken owner, which makes no retry, waits like any duplicate`() {
+    var lifecycle = Self.owning { $0.waitTimeout = .seconds(30) }
+    _ = lifecycle.responded(.sample(status: 200))
+    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)))
+    #expect(lifecycle.maxWait(.seconds(20), elapsed: .seconds(40)) == .seconds(20))
+  }
+
   @Test func `a record that was lost during the pause is not claimed again`() {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(.sample(status: 503))
-    _ = lifecycle.paused(isRetrying: true, isRenewed: false)
+    _ = lifecycle.beginRetry(inPlaceOf: .remembered)
     guard case .refuse(let problem) = lifecycle.stored(.lost(.unknown(age: 0, attempt: 1))) else {
       Issue.record("a lost record was claimed again")
       return
@@ -157,10 +214,33 @@ struct LifecycleRetryTests {
     #expect(problem.code == .outcomeUnknown)
   }
 
+  /// By a later owner, or by an operator.
+  @Test(arguments: [2, 1])
+  func `a record that was given back during the pause is claimed for the retry`(attempt: Int) {
+    var lifecycle = Self.owning()
+    _ = lifecycle.responded(.sample(status: 503))
+    _ = lifecycle.beginRetry(inPlaceOf: .remembered)
+    guard case .retry = lifecycle.stored(.lost(.released(attempt: attempt))) else {
+      Issue.record("a retry of a record that is free was not made")
+      return
+    }
+    guard case .forward = lifecycle.claimed(.granted(.sample(attempt: attempt + 1, onlyRejectedSoFar: false)))
+    else {
+      Issue.record("the next attempt did not run")
+      return
+    }
+    var stopped = Self.owning()
+    _ = stopped.responded(.sample(status: 503))
+    guard case .respond = stopped.stored(.lost(.released(attempt: attempt))) else {
+      Issue.record("the last response was withheld")
+      return
+    }
+  }
+
   @Test func `without the store's reply to the release the client gets the last response`() {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(.sample(status: 503))
-    _ = lifecycle.paused(isRetrying: true, isRenewed: false)
+    _ = lifecycle.beginRetry(inPlaceOf: .remembered)
     guard case .respond = lifecycle.releaseFailed() else {
       Issue.record("the last response was withheld")
       return

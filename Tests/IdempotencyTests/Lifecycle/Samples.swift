@@ -16,24 +16,25 @@ extension Route {
 extension Claim {
   static func sample(
     attempt: Int = 1, followsUnknown: Bool = false, onlyRejectedSoFar: Bool = true,
+    uncountedAttempts: Int = 0,
     fingerprint: Fingerprint = Fingerprint(recipe: Recipe(), digest: .sample(2))
   ) -> Claim {
     Claim(
       id: RecordID(.sample(1)), owner: OwnerToken(high: 1, low: 2),
       fingerprint: fingerprint, attempt: attempt,
       firstSeen: StoreInstant(milliseconds: 1000), followsUnknown: followsUnknown,
-      onlyRejectedSoFar: onlyRejectedSoFar, lease: .seconds(30), unknownRetention: .seconds(60),
-      remember: .seconds(60), requestedAt: BootInstant(nanoseconds: 0))
+      onlyRejectedSoFar: onlyRejectedSoFar, uncountedAttempts: uncountedAttempts, lease: .seconds(30),
+      unknownRetention: .seconds(60), remember: .seconds(60), requestedAt: BootInstant(nanoseconds: 0))
   }
 }
 
 extension CompletedExchange {
   static func sample(
-    status: Int, steering: Steering = Steering(), isRenewed: Bool = false, isDelete: Bool = false,
-    isRelayed: Bool = false, isBesideUnknown: Bool = false
+    status: Int, steering: Steering = Steering(), isDelete: Bool = false, isRelayed: Bool = false,
+    isBesideUnknown: Bool = false
   ) -> CompletedExchange {
     CompletedExchange(
-      status: status, steering: steering, isRenewed: isRenewed, isDelete: isDelete, isRelayed: isRelayed,
+      status: status, steering: steering, isDelete: isDelete, isRelayed: isRelayed,
       isBesideUnknown: isBesideUnknown)
   }
 }

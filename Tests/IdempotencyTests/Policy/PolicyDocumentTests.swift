@@ -75,7 +75,7 @@ struct PolicyDocumentTests {
     #expect(document.routes[0].wait_timeout_seconds == 1.25)
     #expect(document.routes[0].outcomes.retry.contains(.number(599)))
     #expect(!document.routes[0].outcomes.retry.contains(.number(500)))
-    #expect(document.routes[1].outcomes.retry.prefix(2) == [.number(401), .number(403)])
+    #expect(document.routes[1].outcomes.retry.prefix(3) == [.number(307), .number(308), .number(401)])
     let text = String(buffer: response([first]).body)
     #expect(text.contains(#""from":["header:idempotency-key",["query:a\"b","query:c"],"payload"]"#))
     for hidden in ["secret-backend", "hidden-value", "x-account"] { #expect(!text.contains(hidden)) }

@@ -31,7 +31,12 @@ struct RouteProfileTests {
     #expect(webhook.key.from == [.json("/id")])
     #expect(webhook.caller?.isShared == true)
     #expect(webhook.recipe == Recipe(body: .none, headers: ["x-a"]))
+    // A sender delivers again until it is told 2xx, so that nothing else may end its event.
+    for status in 200..<600 {
+      #expect(webhook.outcomes[status] == (status < 300 ? .final : .retry), "\(status)")
+    }
     for profile in RouteProfile.allCases where profile != .webhook {
+      #expect(policy(profile).outcomes == OutcomeTable())
       #expect(policy(profile).caller == CallerPolicy(parts: [.address]))
       #expect(policy(profile).recipe == Recipe(headers: ["x-a"]))
     }

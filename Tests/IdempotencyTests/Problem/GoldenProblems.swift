@@ -30,7 +30,7 @@ let goldenProblems = #"""
   {"type":"/.well-known/idempotency#key_invalid","title":"The idempotency key is not valid","status":400,"detail":"Percent-encode the idempotency key so that two hexadecimal digits follow every percent sign.","code":"key_invalid","retryable":false}
   {"type":"/.well-known/idempotency#key_invalid","title":"The idempotency key is not valid","status":400,"detail":"Send the idempotency key as a JSON string or an integer.","code":"key_invalid","retryable":false}
   {"type":"/.well-known/idempotency#key_invalid","title":"The idempotency key is not valid","status":400,"detail":"Send the body with one plain Content-Type and without a content coding, JSON by the letter of RFC 8259 and at most 128 levels deep, and the parts of a form with plain heads; an idempotency key in it cannot be read otherwise.","code":"key_invalid","retryable":false}
-  {"type":"/.well-known/idempotency#key_invalid","title":"The idempotency key is not valid","status":400,"detail":"Separate the parameters of the query by & alone, and write the idempotency key's name without spaces, plus signs or control characters around it.","code":"key_invalid","retryable":false}
+  {"type":"/.well-known/idempotency#key_invalid","title":"The idempotency key is not valid","status":400,"detail":"Separate the parameters of the query by & alone, send 256 of them at most, and write the idempotency key's name without spaces, plus signs or control characters around it.","code":"key_invalid","retryable":false}
   WWW-Authenticate: Bearer
   {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Identify the caller by the authorization header field, which this request lacks; keys are separate for each caller.","code":"caller_unknown","retryable":false}
   {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Identify the caller by the x-user header field, which this request lacks; keys are separate for each caller.","code":"caller_unknown","retryable":false}
@@ -78,6 +78,7 @@ let goldenProblems = #"""
   Retry-After: 1
   {"type":"/.well-known/idempotency#store_unreadable","title":"The record of this idempotency key cannot be read","status":503,"detail":"Send the same request with the same key again later; a record of it exists and cannot be read here.","code":"store_unreadable","retryable":true}
   {"type":"/.well-known/idempotency#upstream_unreachable","title":"The backend was not reached","status":502,"detail":"Send the same request with the same key again; the backend was not reached and this delivery was not executed.","code":"upstream_unreachable","retryable":true}
+  {"type":"/.well-known/idempotency#upstream_unreachable","title":"The backend was not reached","status":502,"detail":"Send the same request with the same key again; the backend refused it for now, by a response that cannot be read.","code":"upstream_unreachable","retryable":true}
   Retry-After: 1
   {"type":"/.well-known/idempotency#overloaded","title":"Too much is in progress","status":503,"detail":"Send the same request with the same key again later; too much is in progress and this delivery was not executed.","code":"overloaded","retryable":true}
   Retry-After: 1

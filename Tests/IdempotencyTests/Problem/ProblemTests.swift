@@ -34,7 +34,7 @@ struct ProblemTests {
       .batchNotExecuted, .resultTooLarge(status: 201), .keyExpired,
       .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,
       .grpcNotProtected, .noRoute,
-      .storeUnavailable(), .recordUnavailable(), .storeUnreadable(), .upstreamUnreachable,
+      .storeUnavailable(), .recordUnavailable(), .storeUnreadable(), .upstreamUnreachable, .refusedForNow,
       .overloaded(.busy), .overloaded(.draining),
       .quotaExceeded(.inFlight, retryAfter: 1000), .quotaExceeded(.newKeys, retryAfter: 2500),
     ]

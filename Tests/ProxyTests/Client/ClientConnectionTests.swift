@@ -120,6 +120,22 @@ struct ClientConnectionTests {
     #expect(harness.channel.isActive == false)
   }
 
+  @Test func `heads are charged by their bytes`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    harness.downstream.start = { [unowned harness] in
+      harness.deliveries.append($0)
+      $0.respond(with: ClientResponse(.requestTimeout))
+    }
+    let field = "X: \(String(repeating: "a", count: 15_000))\r\n"
+    let large = "GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: field, count: 4))\r\n"
+    try harness.send(String(repeating: large, count: 30))
+    // 512 parts; 66 for each.
+    #expect(harness.deliveries.count == 8)
+    for _ in 0..<10 { harness.channel.embeddedEventLoop.advanceTime(by: .milliseconds(1)) }
+    #expect(harness.deliveries.count == 30)
+  }
+
   @Test func `requests that are responded to by tasks share the budget of a turn`() throws {
     let harness = try Harness()
     defer { harness.close() }
@@ -228,6 +244,39 @@ struct ClientConnectionTests {
     #expect(harness.deliveries.first?.isConnected == false)
     harness.respond(to: 0)
     #expect(harness.downstream.connections.isEmpty)
+  }
+
+  /// A channel's first handler, with which it ends as one that NIO has not registered yet.
+  private final class Unregistered: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    func channelInactive(context: ChannelHandlerContext) {}
+  }
+
+  @Test(arguments: [true, false])
+  func `a connection that ends before it is registered leaves nothing behind`(hasHeader: Bool) throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    let loop = harness.channel.embeddedEventLoop
+    weak var left: (any ChannelHandler)?
+    do {
+      let channel = EmbeddedChannel(handler: Unregistered(), loop: loop)
+      let handler: any ChannelHandler =
+        if hasHeader {
+          ClientNegotiation(
+            downstream: harness.downstream, address: "192.0.2.1",
+            to: Listener(.tcp(host: "192.0.2.2", port: 80), mode: 0, proxyProtocol: true))
+        } else {
+          ClientConnection(downstream: harness.downstream, peer: ClientPeer(address: "192.0.2.1"))
+        }
+      left = handler
+      try channel.pipeline.syncOperations.addHandler(handler)
+      #expect(harness.downstream.connections.count == 2)
+      channel.close(promise: nil)
+      loop.run()
+    }
+    #expect(harness.downstream.connections.count == 1)
+    #expect(left == nil)
   }
 
   @Test func `draining closes an idle connection, and a busy one after its response`() throws {

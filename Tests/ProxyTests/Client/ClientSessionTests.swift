@@ -25,6 +25,26 @@ struct ClientSessionTests {
     #expect(harness.downstream.connections.isEmpty)
   }
 
+  /// A socket that is found to be closed as soon as it is written to.
+  private final class ClosedSocket: ChannelOutboundHandler {
+    typealias OutboundIn = IOData
+
+    func flush(context: ChannelHandlerContext) { context.close(promise: nil) }
+  }
+
+  @Test func `a connection that ends while its handlers are added leaves nothing behind`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    let loop = harness.channel.embeddedEventLoop
+    let channel = EmbeddedChannel(handler: ClosedSocket(), loop: loop)
+    try channel.connect(to: SocketAddress(unixDomainSocketPath: "/peer")).wait()
+    let peer = ClientPeer(address: "192.0.2.1")
+    try ClientSession.start(on: channel, downstream: harness.downstream, peer: peer)
+    #expect(!channel.isActive)
+    loop.run()
+    #expect(harness.downstream.connections.count == 1)
+  }
+
   @Test func `a stream that is opened before the client has confirmed the announcement is served`() throws {
     let harness = try HTTP2Harness()
     defer { harness.close() }

@@ -207,6 +207,39 @@ extension ClientStreamTests {
     #expect(try harness.received().bodyBytes(of: 1) == 0)
   }
 
+  @Test func `responses that nobody takes have a share of the memory, and are reset beyond it`() throws {
+    var limits = LimitSettings()
+    limits.bodyMemory = 1 << 20
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    let noWindow = HTTP2TestFrame(.settings, 0, ByteBuffer(bytes: [0, 4, 0, 0, 0, 0]))
+    try harness.send(noWindow)
+    try harness.send((0..<20).map { try harness.request("GET", on: 2 * UInt32($0) + 1) })
+    for index in 0..<20 { try harness.respond(to: index, ByteBuffer(repeating: 0x79, count: 100)) }
+    // A sixteenth of the memory, at 4 KiB for each stream.
+    let resets = try harness.received().filter { $0.isOf(.resetStream) }
+    #expect(resets.map(\.stream) == [33, 35, 37, 39] && resets.allSatisfy { $0.text.hasSuffix("reset 11") })
+    #expect(harness.channel.isActive && harness.downstream.environment.waitingShares.held.bytes == 64 << 10)
+    try harness.send(HTTP2TestFrame(.settings, 0, ByteBuffer(bytes: [0, 4, 0, 0, 1, 0])))
+    #expect(try harness.received().filter { $0.isOf(.data) && $0.isEnd }.count == 16)
+    #expect(harness.downstream.environment.waitingShares.held == .init())
+    #expect(harness.counters[.bodyBytes] == 0)
+  }
+
+  @Test func `a block of fields that does not end has a share of the memory`() throws {
+    var limits = LimitSettings()
+    limits.bodyMemory = 1 << 20
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    let piece = ByteBuffer(repeating: 0, count: 16_000)
+    try harness.send(HTTP2TestFrame(.headers, 1, piece))
+    try harness.send(HTTP2TestFrame(.continuation, 1, piece))
+    #expect(harness.channel.isActive && harness.counters[.bodyBytes] > 60_000)
+    try harness.send(HTTP2TestFrame(.continuation, 1, piece))
+    #expect(try harness.received().texts.last == "goaway 0 error 11")
+    #expect(!harness.channel.isActive && harness.counters[.bodyBytes] == 0)
+  }
+
   @Test func `a response beside one that waits is reset if there is no memory for both`() throws {
     var limits = LimitSettings()
     limits.bodyMemory = 1 << 20

@@ -140,6 +140,7 @@ final class HTTP2Harness {
     let head = MessageHead(start: .status(200, reason: 0..<0))
     deliveries[index].respond(
       with: ClientResponse(head, label: nil, body: body, trailers: ByteBuffer(), to: .get))
+    deliveries[index].runEnded()
     channel.embeddedEventLoop.run()
   }
 
@@ -176,6 +177,7 @@ struct HTTP2TestFrame {
     case ping = 6
     case goAway = 7
     case windowUpdate = 8
+    case continuation = 9
     case unknown = 0xf0
   }
 
@@ -251,7 +253,7 @@ extension HTTP2TestFrame {
     case .ping: flags & 1 != 0 ? "pong" : "ping"
     case .goAway: "goaway \(number(at: 0) ?? 0) error \(number(at: 4) ?? 0)"
     case .windowUpdate: "\(stream) window"
-    case .unknown, nil: "\(stream) type \(kind)"
+    case .continuation, .unknown, nil: "\(stream) type \(kind)"
     }
   }
 }

@@ -23,6 +23,15 @@ struct BatchRunTests {
     return WorkerHarness(policy)
   }
 
+  /// A harness whose backend's response is lost, and whose store holds each mark.
+  private static func losingHarness() -> WorkerHarness {
+    let harness = harness()
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    harness.store.holdsMarks = true
+    harness.backend.failures = [.responseLost("cut")]
+    return harness
+  }
+
   /// A batch of so many items.
   private static func body(_ count: Int) -> String {
     #"{"orders":[\#((0..<count).map { #"{"id":"k\#($0)"}"# }.joined(separator: ","))]}"#
@@ -102,11 +111,8 @@ struct BatchRunTests {
   }
 
   @Test func `items whose response was lost are marked at once`() throws {
-    let harness = Self.harness()
+    let harness = Self.losingHarness()
     let store = harness.store
-    store.onClaim = { .success(.granted($0.granted)) }
-    store.holdsMarks = true
-    harness.backend.failures = [.responseLost("cut")]
     let client = try harness.deliver(Self.body(5))
     // All of them wait together for a store that is away.
     #expect(store.marks.count == 5 && client.response == nil)
@@ -114,6 +120,50 @@ struct BatchRunTests {
     harness.run()
     #expect(client.status == 502 && client.text.contains(#""code":"outcome_unknown""#))
     #expect(harness.worker.isIdle)
+  }
+
+  @Test func `the marks of a large batch do not stand before others' commands all at once`() throws {
+    let harness = Self.losingHarness()
+    let store = harness.store
+    let client = try harness.deliver(Self.body(50))
+    #expect(store.marks.count == 32)
+    // Each reply makes room for one.
+    for count in 0..<50 {
+      try #require(store.marks.count == min(50, 32 + count))
+      store.marks[count].resume(returning: .success(.done))
+      harness.run()
+    }
+    #expect(client.status == 502 && harness.worker.isIdle)
+  }
+
+  @Test func `the outcomes of a large batch are recorded some at once`() throws {
+    let harness = Self.harness()
+    let store = harness.store
+    store.onClaim = { .success(.granted($0.granted)) }
+    store.holdsCompletions = true
+    harness.backend.body = #"{"results":[\#((0..<40).map(String.init).joined(separator: ","))]}"#
+    let client = try harness.deliver(Self.body(40))
+    for count in 0..<40 {
+      try #require(store.heldCompletions.count == min(40, 32 + count))
+      store.heldCompletions[count].resume(
+        returning: .success(CompletionReply(outcome: .done, record: Self.record("\(count)"))))
+      harness.run()
+    }
+    #expect(client.fields.contains("Idempotency-Status: batch; executed=40; replayed=0; refused=0\r\n"))
+    #expect(harness.worker.isIdle)
+  }
+
+  @Test func `items that are lost while the store is away wait for it together`() throws {
+    let harness = Self.losingHarness()
+    let store = harness.store
+    let client = try harness.deliver(Self.body(50))
+    try #require(store.marks.count == 32)
+    store.marks[0].resume(returning: .failure(.unavailable("away")))
+    harness.run()
+    #expect(store.marks.count == 50)
+    for mark in store.marks.dropFirst() { mark.resume(returning: .failure(.unavailable("away"))) }
+    harness.run()
+    #expect(client.status == 502 && harness.worker.isIdle)
   }
 
   @Test func `an item that another owner has taken over is claimed again at once`() throws {

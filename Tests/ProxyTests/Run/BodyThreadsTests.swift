@@ -64,7 +64,7 @@ struct BodyThreadsTests {
 
   /// The order in which one thread reads bodies that wait for it.
   private func order(of sizes: [Int]) async throws -> [Int] {
-    let lane = BodyLane(threads: 1, niceness: 0)
+    let lane = BodyLane(on: ThreadPool(threads: 1), niceness: 0)
     let (gate, read) = (DispatchSemaphore(value: 0), Watched([Int]()))
     let isHeld = Watched(false)
     lane.submit(1) {
@@ -92,9 +92,16 @@ struct BodyThreadsTests {
   /// The nice value of the calling thread.
   private static func ownNiceness() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
 
+  @Test func `a token waits for no body`() async throws {
+    let (threads, gate) = (BodyThreads(), DispatchSemaphore(value: 0))
+    for _ in 0..<64 { threads.submit(40 << 10) { gate.wait() } }
+    await withUnsafeContinuation { done in threads.submit(verification: 80) { done.resume() } }
+    for _ in 0..<64 { gate.signal() }
+  }
+
   @Test(arguments: BodyLane.Class.allCases)
   func `threads of larger bodies leave the processors to smaller ones`(size: BodyLane.Class) async throws {
-    let lane = BodyLane(threads: 1, niceness: size.niceness)
+    let lane = BodyLane(on: ThreadPool(threads: 1), niceness: size.niceness)
     let own = Self.ownNiceness()
     let found = Watched<Int32?>(nil)
     lane.submit(1) { found.withValue { $0 = Self.ownNiceness() } }

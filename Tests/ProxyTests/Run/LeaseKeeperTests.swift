@@ -57,6 +57,17 @@ struct LeaseKeeperTests {
     lease.stopRenewing()
   }
 
+  @Test(arguments: [1, 3, 100, 1000])
+  func `the leases of a batch are renewed in time, and not all at once`(count: Int) {
+    let spans = (0..<count).map {
+      LeaseKeeper<ScriptedStore>.firstRenewal(of: .seconds(30), at: $0, among: count).count
+    }
+    #expect(spans.first == 10_000 && spans.allSatisfy { 5000...10_000 ~= $0 })
+    // The timers' precision.
+    let perTick = Dictionary(grouping: spans) { $0 / 10 }.mapValues(\.count)
+    #expect(perTick.values.max() == max(1, count / 500))
+  }
+
   /// A lease that ran out before its timer fired: the owner stood still, or renewals fail.
   @Test func `a lapse is counted once, also if the run ends before the next renewal`() async throws {
     let harness = Self.harness()
@@ -104,6 +115,41 @@ struct LeaseKeeperTests {
     if !hasEnded { lease.note(.deleted, .done) }
     #expect(known.contains(Self.request.id) == hasEnded)
     worker.endLease(lease)
+  }
+
+  /// A delayed copy of the renewal would make a deleted record anew.
+  @Test(arguments: [Release.remembered, .uncounted])
+  func `a record of which a renewal was requested is kept`(kept: Release) throws {
+    let harness = Self.harness()
+    for isRenewed in [false, true] {
+      let lease = LeaseKeeper(
+        Self.request.granted, for: try harness.delivery(of: ""), isEnforced: true, uncountedRelease: kept,
+        store: harness.store, context: harness.worker.context, metrics: harness.metrics)
+      if isRenewed {
+        lease.renewNow()
+        harness.run()
+      }
+      #expect(lease.lastRelease(.deleted) == (isRenewed ? kept : .deleted))
+      #expect(lease.lastRelease(.remembered) == .remembered && lease.lastRelease(.uncounted) == .uncounted)
+      // It is renewed no more.
+      lease.renewNow()
+      harness.run()
+      #expect(harness.store.renewals.count == (isRenewed ? 1 : 0))
+    }
+    Self.reply(.success(.done), harness)
+  }
+
+  @Test func `what a process that ends has renewed and not sent is kept`() throws {
+    let harness = Self.harness()
+    let lease = try Self.lease(harness)
+    lease.renewNow()
+    harness.run()
+    #expect(lease.giveUpUnsent())
+    guard case .release(.remembered)? = lease.lastCommand else {
+      Issue.record("the record is to be deleted")
+      return
+    }
+    Self.reply(.success(.done), harness)
   }
 
   @Test(arguments: [false, true])

@@ -32,6 +32,44 @@ struct RequestRunnerTests {
     #expect(harness.backend.requests.isEmpty && worker.isIdle)
   }
 
+  @Test func `a response that the store could not take in time is announced as not kept`() async throws {
+    let harness = WorkerHarness()
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    harness.store.onComplete = { claim, completion in
+      .success(
+        CompletionReply(
+          outcome: .done,
+          record: CompletedRecord(
+            outcome: completion.outcome.withoutResponse, recordedAt: StoreInstant(milliseconds: 1000),
+            expiresAt: StoreInstant(milliseconds: 9000), remaining: 8000, attempt: claim.attempt)))
+    }
+    harness.backend.body = "made"
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.text == "made")
+    #expect(client.fields.contains("Idempotency-Status: executed; kept=no\r\n"))
+    let page = await harness.page()
+    #expect(page.contains(#"semel_responses_not_kept_total{route="orders",why="too_slow"} 1"#))
+  }
+
+  /// (The memory that is left for outcomes, in bytes: enough for one without its response, or for none.)
+  @Test(arguments: [16 << 10, 0])
+  func `a response that waits for the store without its body is announced as not kept`(left: Int) async throws
+  {
+    let harness = WorkerHarness()
+    let captures = harness.environment.captures
+    harness.store.onClaim = { .success(.granted($0.granted)) }
+    harness.store.onComplete = { _, _ in .failure(ScriptedStore.away) }
+    harness.backend.body = String(repeating: "x", count: 20 << 10)
+    while captures.holdOutcome(1024, of: 1 << 20) {}
+    captures.releaseOutcome(left)
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 201 && client.text == harness.backend.body)
+    #expect(client.fields.contains("Idempotency-Status: executed; kept=no\r\n"), "\(client.fields)")
+    #expect(harness.worker.isIdle == (left == 0))
+    let page = await harness.page()
+    #expect(page.contains(#"semel_responses_not_kept_total{route="orders",why="no_memory"} 1"#))
+  }
+
   /// The store's failures of the claim that follows the run.
   @Test(arguments: [StoreError.unavailable("away"), .fateUnknown("cut"), .refused("it may lose records")])
   func `an overtaken owner that cannot claim again gives nothing back`(error: StoreError) throws {
@@ -87,6 +125,34 @@ struct RequestRunnerTests {
     // The second claim is marked, not used.
     #expect(store.claims.count == 2 && store.markCount == 2 && harness.backend.requests.count == 1)
     #expect(store.releases.isEmpty)
+  }
+
+  /// Between the two attempts another delivery gets the record, and keeps it for too long.
+  @Test func `no retry begins later than wait_timeout after the first attempt`() throws {
+    var policy = RoutePolicy(
+      name: "orders", match: RouteMatch(),
+      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
+    policy.caller = CallerPolicy(parts: [])
+    policy.retries = RetryPolicy()
+    policy.retries?.backoff = 0
+    policy.waitTimeout = 300
+    let harness = WorkerHarness(policy)
+    let store = harness.store
+    harness.backend.status = 503
+    store.onClaim = { request in
+      switch store.claims.count {
+      case 1: return .success(.granted(request.granted))
+      case 2:
+        let limit = BootInstant.now + policy.waitTimeout
+        while BootInstant.now < limit {}
+        return .success(.taken(.inFlight(leaseLeft: .seconds(60), attempt: 2)))
+      default: return .success(.granted(request.granted(over: nil, attempt: 3)))
+      }
+    }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 409 && client.text.contains(#""code":"in_flight""#), "\(client.text)")
+    #expect(store.claims.count == 2 && store.watchCount == 0)
+    #expect(harness.backend.requests.count == 1 && store.releases.count == 1)
   }
 
   @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() throws {

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Wire
 
 /// A backend with one response to everything. Confined to its loop.
@@ -12,17 +13,19 @@ final class ScriptedBackend: Upstream, @unchecked Sendable {
 
   func begin(_ request: UpstreamRequest) -> ScriptedExchange {
     requests.append(request)
-    return ScriptedExchange(status: status, body: ByteBuffer(string: body), failures: failures)
+    return ScriptedExchange(request, status: status, body: ByteBuffer(string: body), failures: failures)
   }
 }
 
-/// One request to it, and the response. Confined to its loop.
+/// One request to it, and the response, before which it takes the request's permit. Confined to its loop.
 final class ScriptedExchange: UpstreamExchange, @unchecked Sendable {
+  private let permit: SendPermit?
   private let response: UpstreamHead
   private let body: ByteBuffer
   private var failures: [UpstreamFailure]
 
-  init(status: Int, body: ByteBuffer, failures: [UpstreamFailure]) {
+  init(_ request: UpstreamRequest, status: Int, body: ByteBuffer, failures: [UpstreamFailure]) {
+    permit = request.permit
     response = UpstreamHead(
       head: MessageHead(start: .status(status, reason: 0..<0)), isDelimitedByClose: false)
     self.body = body
@@ -33,6 +36,7 @@ final class ScriptedExchange: UpstreamExchange, @unchecked Sendable {
 
   func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected {
     if !failures.isEmpty { throw failures.removeFirst() }
+    _ = permit?.take(now: .now)
     return .whole(body)
   }
 

@@ -82,9 +82,9 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
     return Watch()
   }
 
-  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    throw Self.away
-  }
+  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing { throw Self.away }
+
+  func isDown(for id: RecordID) async -> Bool { true }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords { throw Self.away }
 

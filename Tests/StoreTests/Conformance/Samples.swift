@@ -43,11 +43,12 @@ enum Samples {
   /// A later delivery of the same request.
   static func again(
     _ claim: Claim, owner: OwnerToken = .random(), takeOver: ClaimRequest.TakeOver = .never,
-    attribution: Attribution? = nil
+    unusedRelease: Release = .remembered, attribution: Attribution? = nil
   ) -> ClaimRequest {
     ClaimRequest(
       id: claim.id, owner: owner, fingerprint: claim.fingerprint, lease: .seconds(60), takeOver: takeOver,
-      unknownRetention: claim.unknownRetention, remember: claim.remember, attribution: attribution)
+      unknownRetention: claim.unknownRetention, remember: claim.remember, unusedRelease: unusedRelease,
+      attribution: attribution)
   }
 
   /// A delivery under the same key with another payload.
@@ -181,6 +182,11 @@ extension Standing {
 }
 
 extension ClaimOutcome {
+  /// The standing of a record that was not granted.
+  var standing: Standing? {
+    if case .taken(let standing) = self { standing } else { nil }
+  }
+
   /// The state of a record that was not granted.
   var taken: Standing.Name? {
     if case .taken(let standing) = self { standing.name } else { nil }

@@ -42,6 +42,25 @@ struct StoreOutcomeTests {
   ]
 
   @Test(arguments: StoreUnderTest.all)
+  func `a state is read without its response`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store, other async throws in
+      for (name, response) in Self.responses {
+        let claim = try await store.completed(with: Samples.completion(.whole(response)))
+        for handle in [store, other] {
+          let record = try await handle.find(claim.id, reading: .state).completedRecord
+          #expect(record?.outcome == .statusOnly(status: response.status, location: nil), "\(name)")
+          #expect(record?.attempt == 1, "\(name)")
+          // Others do not get what was read so.
+          #expect(try await handle.find(claim.id).completedRecord?.outcome == .whole(response), "\(name)")
+        }
+      }
+      #expect(try await store.find(Samples.id(), reading: .state) == .absent)
+      let open = try await store.granted(Samples.request())
+      #expect(try await store.find(open.id, reading: .state).name == .inFlight)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
   func `a response is returned byte for byte`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       for (name, response) in Self.responses {

@@ -57,6 +57,35 @@ struct StoreOwnerTests {
     }
   }
 
+  @Test(arguments: StoreUnderTest.all)
+  func `attempts that do not count are remembered while the record is open`(_ kind: StoreUnderTest)
+    async throws
+  {
+    try await kind.run { store async throws in
+      var claim = try await store.granted(Samples.request())
+      for uncounted in 1...12 {
+        // A repeated release counts once.
+        for _ in 0..<2 { #expect(try await store.release(claim, .uncounted) == .done) }
+        claim = try await store.granted(Samples.again(claim))
+        #expect(claim.uncountedAttempts == uncounted && claim.sendings == 1)
+      }
+      #expect(try await store.renew(claim) == .done)
+      #expect(try await store.release(claim, .remembered) == .done)
+      claim = try await store.granted(Samples.again(claim))
+      #expect(claim.uncountedAttempts == 12 && claim.sendings == 2)
+      #expect(try await store.markUnknown(claim) == .done)
+      claim = try await store.granted(Samples.again(claim, takeOver: .afterSettle(0)))
+      #expect(claim.uncountedAttempts == 12 && claim.sendings == 3 && claim.followsUnknown)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
+      #expect(try await store.find(claim.id).completedRecord?.attempt == 15)
+      // A record that the store has lost is made anew with the count.
+      let stranger = Self.stranger(attempt: 4, uncountedAttempts: 2)
+      #expect(try await store.markUnknown(stranger) == .done)
+      let next = try await store.granted(Samples.again(stranger, takeOver: .afterSettle(0)))
+      #expect(next.uncountedAttempts == 2 && next.attempt == 5)
+    }
+  }
+
   /// The same claim but for what is given.
   private static func altered(
     _ claim: Claim, attempt: Int? = nil, firstSeen: StoreInstant? = nil, followsUnknown: Bool? = nil,
@@ -69,12 +98,12 @@ struct StoreOwnerTests {
       unknownRetention: claim.unknownRetention, remember: claim.remember, requestedAt: claim.requestedAt)
   }
 
-  private static func stranger(attempt: Int) -> Claim {
+  private static func stranger(attempt: Int, uncountedAttempts: Int = 0) -> Claim {
     let request = Samples.request()
     return Claim(
       id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: attempt,
       firstSeen: StoreInstant(milliseconds: 1_700_000_000_123), followsUnknown: true,
-      onlyRejectedSoFar: false,
+      onlyRejectedSoFar: false, uncountedAttempts: uncountedAttempts,
       lease: request.lease, unknownRetention: request.unknownRetention, remember: request.remember,
       requestedAt: BootInstant(nanoseconds: 0))
   }

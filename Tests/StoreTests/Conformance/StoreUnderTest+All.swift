@@ -4,5 +4,5 @@ extension StoreUnderTest {
     [
       embedded, cachedEmbedded, sealedEmbedded, compressedEmbedded, redis, loadedRedis, sealedRedis,
       compressedRedis, replicated, cluster, secure, sentinel,
-    ] + others
+    ] + others + simulated
 }

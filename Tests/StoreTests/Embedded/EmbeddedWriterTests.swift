@@ -47,22 +47,20 @@ struct EmbeddedWriterTests {
     configuration.allowsUnsafeTransactions = true
     let operatorShell = try DatabaseQueue(path: path, configuration: configuration)
     try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "BEGIN EXCLUSIVE") }
-    let begun = Watched(0)
-    return try await withThrowingTaskGroup(of: ByteBuffer.self) { group in
-      for claim in claims {
-        group.addTask {
-          begun.withValue { $0 += 1 }
-          guard case .taken(let standing) = try await store.claim(Samples.again(claim)),
-            case .whole(let response) = standing.completedRecord?.outcome
-          else { throw Unexpected(what: "no completed record") }
-          return response.body
-        }
-      }
-      try await begun.until("all claims") { $0 == claims.count ? true : nil }
-      // No event announces that the last of them are in the writer's queue.
-      try await Task.sleep(for: .milliseconds(300))
-      try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
-      return try await group.reduce(into: []) { $0.append($1) }
+    let replies = Watched<[ClaimReply]>([])
+    for claim in claims {
+      // It is in the writer's queue when this returns.
+      store.startClaim(Samples.again(claim)) { reply in replies.withValue { $0.append(reply) } }
+    }
+    try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+    let all = try await replies.until("all replies", within: .seconds(30)) {
+      $0.count == claims.count ? $0 : nil
+    }
+    return try all.map { reply in
+      guard case .taken(let standing) = try reply.get(),
+        case .whole(let response) = standing.completedRecord?.outcome
+      else { throw Unexpected(what: "no completed record") }
+      return response.body
     }
   }
 
@@ -110,7 +108,7 @@ struct EmbeddedWriterTests {
       let over = try await complete(600, Samples.completion(retention: 1, remember: 1), on: store)
       let tombstones = try await complete(10, Samples.completion(retention: 1), on: store)
       let kept = try await complete(10, Samples.completion(), on: store)
-      let giveUp = BootInstant.now.nanoseconds + 20_000_000_000
+      let giveUp = BootInstant.now.nanoseconds + 40_000_000_000
       while store.sweptCount < 610, BootInstant.now.nanoseconds < giveUp {
         try await Task.sleep(nanoseconds: 5_000_000)
       }

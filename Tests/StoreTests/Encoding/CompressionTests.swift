@@ -183,6 +183,11 @@ extension CompressionTests {
     expectUnreadable(envelope(frame, length: 10_000), OutcomeCodec.otherFormat)
   }
 
+  @Test func `what the largest max_response_body lets be recorded stays readable`() {
+    // A store's codec is made without a limit of the configuration, which may have been lowered.
+    #expect(OutcomeCodec.maxContent > 2 << 30)
+  }
+
   @Test func `a bomb is refused before it is unpacked`() throws {
     let zeros = ByteBuffer(repeating: 0, count: 16 << 20)
     let frame = try #require(ZstandardFrame.compressing(zeros, maxLength: 64 << 10))

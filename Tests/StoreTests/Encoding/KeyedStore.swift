@@ -9,7 +9,8 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
       ClaimRequest(
         id: request.id, owner: request.owner, fingerprint: request.fingerprint, lease: request.lease,
         takeOver: request.takeOver, unknownRetention: request.unknownRetention, remember: request.remember,
-        key: Samples.key(request.id.text), attribution: request.attribution),
+        key: Samples.key(request.id.text), attribution: request.attribution,
+        reader: request.reader),
       onReply: onReply)
   }
 
@@ -17,8 +18,9 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
     Claim(
       id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: claim.attempt,
       firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
-      onlyRejectedSoFar: claim.onlyRejectedSoFar, lease: claim.lease,
-      unknownRetention: claim.unknownRetention, remember: claim.remember, fence: claim.fence,
+      onlyRejectedSoFar: claim.onlyRejectedSoFar, uncountedAttempts: claim.uncountedAttempts,
+      lease: claim.lease, unknownRetention: claim.unknownRetention, remember: claim.remember,
+      fence: claim.fence,
       requestedAt: claim.requestedAt, copiedUntil: claim.copiedUntil, key: Samples.key(claim.id.text),
       attribution: claim.attribution)
   }
@@ -41,9 +43,15 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
     try await base.markUnknown(keyed(claim), because: cause)
   }
 
-  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    try await base.find(id, opening: key ?? Samples.key(id.text))
+  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    guard case .response(let key, let reader) = reading else {
+      return try await base.find(id, reading: reading)
+    }
+    return try await base.find(
+      id, reading: .response(opening: key ?? Samples.key(id.text), for: reader))
   }
+
+  func isDown(for id: RecordID) async -> Bool { await base.isDown(for: id) }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)

@@ -23,16 +23,16 @@ struct ClusterTests {
     let frozen = try await RedisServer(clusterTimeout: .seconds(1), arguments: [])
     frozen.freeze()
     defer { frozen.thaw() }
-    try await RedisNode.run(.on([FreePort.find(), frozen.port], timeout: 1000)) { node in
+    try await RedisNode.run(.on([FreePort.find(), frozen.port], timeout: 2000)) { node in
       let start = BootInstant.now.nanoseconds
       await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
-      #expect(BootInstant.now.nanoseconds - start < 3_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 10_000_000_000)
     }
   }
 
   @Test func `a server that is no node of a cluster is named as such`() async throws {
     let server = try await SharedRedis.server
-    try await RedisNode.run(.on([server.port], timeout: 1500)) { node in
+    try await RedisNode.run(.on([server.port], timeout: 4000)) { node in
       let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
       guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
       #expect(reason.contains("is no node of a cluster"), "\(reason)")
@@ -176,13 +176,13 @@ struct ClusterTests {
 
   @Test func `without a slot's master only its keys are refused`() async throws {
     let cluster = try await RedisCluster(arguments: ["--cluster-require-full-coverage", "no"])
-    try await RedisNode.run(.on(cluster.ports, timeout: 1500)) { node in
+    try await RedisNode.run(.on(cluster.ports, timeout: 4000)) { node in
       for _ in 0..<10 { _ = try await node.store.completed() }
       cluster.masters[2].kill()
       let (served, lost) = (SlotNumber.id(in: 0...10922), SlotNumber.id(in: 10923...16383))
       let start = BootInstant.now.nanoseconds
       await #expect(throws: StoreError.self) { try await node.store.granted(Samples.request(lost)) }
-      #expect(BootInstant.now.nanoseconds - start < 4_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 12_000_000_000)
       for _ in 0..<5 { _ = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...10922))) }
       _ = try await node.store.completed(Samples.request(served))
     }

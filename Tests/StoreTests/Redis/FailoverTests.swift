@@ -67,8 +67,9 @@ struct FailoverTests {
       #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
       // It is not taken for a loss of all records.
       #expect(node.subscriber.lossCount == 0)
-      #expect(node.log.messages.contains { $0.contains("another Redis has taken over") })
-      #expect(node.log.messages.contains { $0.contains("no longer had a running request's claim") })
+      for text in ["another Redis has taken over", "no longer had a running request's claim"] {
+        try await until("a line of the log") { node.log.messages.contains { $0.contains(text) } }
+      }
     }
     await front.close()
     await pair.close()
@@ -159,6 +160,39 @@ struct FailoverTests {
         return claim.attempt == 2 && claim.followsUnknown
       }
       owner.close()
+    }
+    await servers.close()
+  }
+
+  @Test(arguments: [false, true])
+  func `a response that the promoted server lacks is written there with its record`(isOfOperator: Bool)
+    async throws
+  {
+    let servers = try await Succession()
+    let (master, heir) = (servers.pair.master, servers.pair.replica)
+    try await RedisNode.run(servers.settings(grace: 100)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      if isOfOperator { #expect(try await node.store.markUnknown(claim) == .done) }
+      try await until("the replica has the record") {
+        try heir.text(of: claim, node).contains(isOfOperator ? "unknown" : "in_flight")
+      }
+      try await until("the subscription stands") { node.subscriber.counters.usable > 0 }
+      servers.pair.relay.set(.vanish)
+      servers.front.set(.holdAfter(reply: "+OK"))
+      let large = Samples.completion(.whole(Samples.response(body: String(repeating: "x", count: 9000))))
+      async let outcome =
+        isOfOperator
+        ? node.store.resolve(claim.id, as: .applied(large))
+        : node.store.complete(claim, with: large).outcome
+      // The former master has acknowledged the response, and gets nothing more.
+      try await until("the record's script is on its way") { servers.front.isHolding }
+      #expect(try master.command(["KEYS", "\(node.key(of: claim.id)):r:*"]) != "")
+      try await servers.promote()
+      servers.front.set(.pass)
+      servers.front.lead(to: heir.port)
+      #expect(try await outcome == .done)
+      #expect(try await node.store.find(claim.id).completedRecord?.outcome == large.outcome)
+      #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
     }
     await servers.close()
   }

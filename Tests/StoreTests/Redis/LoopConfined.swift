@@ -33,9 +33,11 @@ struct LoopConfined: RecordStore {
     }
   }
 
-  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
-    try await context.run { () async throws(StoreError) in try await store.find(id, opening: key) }
+  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    try await context.run { () async throws(StoreError) in try await store.find(id, reading: reading) }
   }
+
+  func isDown(for id: RecordID) async -> Bool { await context.run { await store.isDown(for: id) } }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await context.run { () async throws(StoreError) in try await store.list(after: cursor) }

@@ -57,13 +57,13 @@ struct PlainClaimTests {
         let reply = try #require(try server.command(["GET", node.key(of: claim.id)]))
         var words = reply.split(separator: " ").map(String.init)
         let first = try #require(Int64(words[4])), since = try #require(Int64(words[5]))
-        #expect(first == claim.firstSeen.milliseconds && since - first < 200 && since >= first)
+        #expect(first == claim.firstSeen.milliseconds && since - first < 10_000 && since >= first)
         // The owner, the times and the digest differ.
         for index in [1, 4, 5, 10] { words[index] = "" }
         texts.append(words.joined(separator: " "))
         let left = try server.command(["PTTL", node.key(of: claim.id)])?.dropFirst()
         let time = try #require(left.flatMap { Int64($0) })
-        #expect(time > 1_255_000 && time <= 1_260_000)
+        #expect(time > 1_230_000 && time <= 1_260_000)
       }
     }
     #expect(texts[0] == texts[1] && texts[0].contains("in_flight"), "\(texts)")
@@ -158,24 +158,44 @@ struct PlainClaimTests {
     await relay.close()
   }
 
+  /// A claim without a script, whose reply is lost, has taken nothing over. The script that follows it is granted a
+  /// record that was released, and not one of unknown outcome.
+  @Test func `a lost claim without a script leaves a released record free`() async throws {
+    let server = try await RedisServer()
+    let relay = try await RedisRelay(to: server.port)
+    try await RedisNode.run(.on(server).loaded, relayed: relay.port) { node in
+      let lost = try await node.store.granted(Samples.request())
+      #expect(try await node.store.markUnknown(lost) == .done)
+      let second = try await node.store.granted(Samples.again(lost, takeOver: .afterSettle(0)))
+      #expect(try await node.store.release(second, .remembered) == .done)
+      try await node.warm()
+      relay.set(.cut(after: 0))
+      let third = try await node.store.granted(Samples.again(lost, takeOver: .afterSettle(0)))
+      #expect(third.attempt == 3 && third.copiedUntil != nil)
+      #expect(node.store.store.counters.reconnections > 0)
+    }
+    await relay.close()
+  }
+
   @Test func `earlier connections are ended again until the server has confirmed it`() async throws {
     let (kills, clients) = (Watched<[String]>([]), Watched(0))
     let server = try ScriptedRedis { words in
       switch (words[0], words.count > 1 ? words[1] : "") {
-      case ("CLIENT", "ID"):
-        clients.withValue { $0 += 1 }
-        return ":\(clients.value)\r\n"
+      case ("CLIENT", "ID"): return ":\(clients.value)\r\n"
       case ("CLIENT", "KILL"):
         guard words[3] != "\(Int64.max)" else { return ":0\r\n" }
         kills.withValue { $0.append(words[3]) }
         return kills.value.count == 1 ? "" : ":1\r\n"
       case ("CLIENT", _): return "+OK\r\n"
       case ("SCRIPT", _): return "$40\r\n\(String(repeating: "a", count: 40))\r\n"
-      case ("EVAL", _): return ":\(WallClock.milliseconds())\r\n"
+      case ("TIME", _): return ScriptedRedis.time()
       case ("INFO", "server"):
         let text = "redis_version:7.0.15\r\nrun_id:abc\r\n"
         return "$\(text.utf8.count)\r\n\(text)\r\n"
-      case ("INFO", _): return "$0\r\n\r\n"
+      case ("INFO", let part):
+        // Once for each connection that takes commands on records.
+        if part == "memory" { clients.withValue { $0 += 1 } }
+        return "$0\r\n\r\n"
       case ("HSETNX", _), ("PUBLISH", _): return ":0\r\n"
       case ("HGET", _): return "$1\r\ne\r\n"
       case ("SUBSCRIBE", _): return "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
@@ -221,7 +241,7 @@ struct PlainClaimTests {
       try clock.set(ahead: 3600)
       node.store.context.loop.execute {
         // Its reply shows the step before that of the claim is read.
-        node.store.store.nodes.single?.append(.clock, nil, 0, BootInstant.now + 10_000, nil) { _, _ in }
+        node.store.store.nodes.single?.readTime()
         node.store.store.startClaim(request) { reply in
           if case .success(.granted(let claim)) = reply { granted.withValue { $0 = claim } }
         }

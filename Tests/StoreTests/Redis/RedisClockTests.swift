@@ -1,6 +1,6 @@
 import Idempotency
+import Logging
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -71,18 +71,72 @@ struct RedisClockTests {
     let clock = try await SteppedClock()
     let server = try await RedisServer(clock: clock)
     try await RedisNode.run(.on(server)) { node in
-      let drops = Mutex(0)
-      node.subscriber.observe { event in
-        if event == .down { drops.withLock { $0 += 1 } }
-      }
-      try await until("the subscription stands") { node.subscriber.counters.usable > 0 }
+      let events = Watched<[RedisSubscriber.Event]>([])
+      node.subscriber.observe { event in events.withValue { $0.append(event) } }
+      // Nothing is cached before.
+      try await events.until("invalidations arrive", within: .seconds(30)) { $0.last == .up ? true : nil }
       try await node.store.ping()
-      #expect(drops.withLock { $0 } == 0)
+      #expect(events.value == [.up])
       try clock.set(ahead: 60)
       try await until("a reply shows the new time") {
         try await node.store.ping()
-        return drops.withLock { $0 } > 0
+        return events.value.count > 1
       }
+      #expect(events.value[1] == .down)
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `a step beyond what is remembered is a loss of all outcomes`(isRequired: Bool) async throws {
+    let clock = try await SteppedClock()
+    let server = try await RedisServer(appendOnly: isRequired, clock: clock)
+    var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
+    settings.requireDurable = isRequired
+    try await RedisNode.run(settings) { node in
+      let sibling = node.sibling()
+      // Both are remembered for ten minutes.
+      let claim = try await node.store.completed()
+      _ = try await sibling.store.completed()
+      try clock.set(ahead: 300)
+      try await until("the step is met") {
+        node.log.messages.contains { $0.contains("Redis' clock was set") }
+          && sibling.log.messages.contains { $0.contains("Redis' clock was set") }
+      }
+      #expect(node.subscriber.lossCount == 0 && sibling.subscriber.lossCount == 0)
+      try clock.set(ahead: 7200)
+      try await until("the loss is found") {
+        node.subscriber.lossCount > 0 && sibling.subscriber.lossCount > 0
+      }
+      #expect(try await node.store.find(claim.id) == .absent)
+      try await until("the loss is in the log") { !node.log.messages(at: .critical).isEmpty }
+      let critical = node.log.messages(at: .critical)
+      #expect(critical.count == 1)
+      let effect =
+        isRequired
+        ? "no protected request runs until Semel is restarted" : "retries of their requests run again"
+      #expect(critical.first?.contains(effect) == true, "\(critical)")
+      if isRequired {
+        try await until("claims are refused") {
+          do throws(StoreError) {
+            _ = try await node.store.claim(Samples.request())
+            return false
+          } catch {
+            return "\(error)".contains("clock was set forwards")
+          }
+        }
+      } else {
+        // Above all attempts before, and after the pause in which owners renew their leases.
+        #expect(try await node.store.granted(Samples.again(claim)).attempt == 1_000_000_001)
+      }
+      try await until("the next generation is written") {
+        try server.command(["HGET", "\(settings.namespace):facts", "epoch"])?.hasPrefix("1.") == true
+      }
+      // Inspections read it, and take it for no other loss.
+      let inspections = try server.calls(of: "hget")
+      try await until("both have read it") { try server.calls(of: "hget") >= inspections + 6 }
+      #expect(node.subscriber.lossCount == 1 && sibling.subscriber.lossCount == 1)
+      sibling.close()
     }
   }
 
@@ -107,7 +161,9 @@ struct RedisClockTests {
         guard case .taken(.inFlight(let left, _)) = outcome else { throw Unexpected(what: "\(outcome)") }
         return left <= lease
       }
-      #expect(node.log.messages.contains { $0.contains("Redis' clock was set") })
+      try await until("the step is in the log") {
+        node.log.messages.contains { $0.contains("Redis' clock was set") }
+      }
       #expect(try await sibling.store.complete(live, with: Samples.completion()).outcome == .done)
       // Nobody renews the other one.
       let outcome = try await node.store.claim(Samples.again(dead, takeOver: .afterSettle(0)))

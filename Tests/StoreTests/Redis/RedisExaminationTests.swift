@@ -56,7 +56,9 @@ struct RedisExaminationTests {
     try await until("the replica follows") {
       try server.command(["INFO", "replication"])?.contains("state=online") == true
     }
-    #expect(await texts(settings) == [])
+    // It is enough, and one failure more than that is not.
+    let enough = await texts(settings)
+    #expect(enough.count == 1 && enough.allSatisfy { $0.contains(": just 1 replica for store.replicas (1)") })
     try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~semel:*", "&semel:*", "+@all", "-wait"])
     settings.login.user = "semel"
     settings.login.password = "word"
@@ -283,7 +285,7 @@ struct RedisExaminationTests {
     settings.timeout = 100
     settings.namespace = "semel"
     let found = await texts(settings)
-    #expect(found.contains { $0.contains(": its first reply took 1") && $0.contains("(100 ms)") }, "\(found)")
+    #expect(found.contains { $0.contains(": its first reply took ") && $0.contains("(100 ms)") }, "\(found)")
     settings.timeout = .seconds(60)
     #expect(!(await texts(settings)).contains { $0.contains("its first reply took") })
   }

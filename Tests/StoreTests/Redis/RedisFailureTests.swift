@@ -68,11 +68,10 @@ struct RedisFailureTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<4 {
           group.addTask {
-            await #expect(throws: StoreError.self) {
-              try await node.store.complete(claim, with: Samples.completion(.whole(large)))
-            }
+            // Redis answers others: the outcome is kept without what it does not take.
+            let reply = try await node.store.complete(claim, with: Samples.completion(.whole(large)))
+            #expect(reply.outcome == .done)
           }
-          // They share the large command's writes, and have to be repeated.
           group.addTask { for _ in 0..<50 { _ = try await node.store.completed() } }
         }
         try await group.waitForAll()
@@ -246,12 +245,12 @@ struct RedisFailureTests {
   {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server, timeout: 1000), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server, timeout: 3000), relayed: relay.port) { node in
       try await node.reconnected()
       let claim = try await node.store.granted(Samples.request())
       let before = node.store.store.counters.connections
       relay.set(.vanish)
-      await #expect(throws: StoreError.fateUnknown("Redis did not reply in 1000 ms")) {
+      await #expect(throws: StoreError.fateUnknown("Redis did not reply in 3000 ms")) {
         try await node.store.complete(claim, with: Samples.completion())
       }
       #expect(relay.vanishedCount > 0)
@@ -380,7 +379,7 @@ struct RedisFailureTests {
 extension RedisNode {
   /// Waits until the store's connection stands.
   func reconnected() async throws {
-    let giveUp = BootInstant.now.nanoseconds + 10_000_000_000
+    let giveUp = BootInstant.now.nanoseconds + 30_000_000_000
     while true {
       do throws(StoreError) { return try await store.ping() } catch {
         guard BootInstant.now.nanoseconds < giveUp else { throw error }

@@ -17,7 +17,7 @@ struct RedisFormatTests {
 
   private static func fingerprint() throws -> Fingerprint {
     Fingerprint(
-      recipe: Recipe(),
+      recipe: try #require(Recipe(text: "1;auto")),
       digest: try #require(Digest256(text: "xXWDcRIsURTkB3wzSQykhO9DQrIgx_ZLFLJYVyJ6HPw")))
   }
 
@@ -51,7 +51,8 @@ struct RedisFormatTests {
       #expect(view.standing.name == .completed && view.attribution == nil)
       let parts = try #require(try server.command(["GET", key])).split(separator: " ")
       #expect(view.firstSeen.milliseconds == Int64(parts[4]))
-      let changed = request.changed(fingerprint: Samples.fingerprint())
+      let changed = request.changed(
+        fingerprint: Samples.fingerprint(try #require(Recipe(text: "1;auto"))))
       #expect(try await node.store.claim(changed) == .mismatch)
       #expect(try await node.store.unreadable().isEmpty)
       #expect(try await node.store.forget(id, fence: .seconds(60)))
@@ -67,7 +68,7 @@ struct RedisFormatTests {
       let origin = Attribution(route: "orders", keyDigest: "6ab9f1eb", callerDigest: "9b943d6d", node: "n1")
       let claim = try await node.store.granted(Samples.request(attribution: origin))
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
-      let end = " \(claim.fingerprint.digest.text) 1;auto @orders,6ab9f1eb,9b943d6d,n1"
+      let end = " \(claim.fingerprint.digest.text) 2;auto @orders,6ab9f1eb,9b943d6d,n1"
       func expectEnd(_ end: String, _ place: SourceLocation = #_sourceLocation) throws {
         let text = try #require(try server.command(["GET", key]), sourceLocation: place)
         #expect(text.hasSuffix(end), "\(text)", sourceLocation: place)
@@ -93,7 +94,7 @@ struct RedisFormatTests {
       #expect(second.attempt == 2)
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
       let text = try #require(try server.command(["GET", key]))
-      #expect(text.hasSuffix(" - \(claim.fingerprint.digest.text) 1;auto"), "\(text)")
+      #expect(text.hasSuffix(" - \(claim.fingerprint.digest.text) 2;auto"), "\(text)")
       #expect(try await node.store.inspect(claim.id)?.attribution == nil)
     }
   }
@@ -127,7 +128,7 @@ struct RedisFormatTests {
       let text = try #require(try server.command(["GET", key]))
       #expect(
         text.hasSuffix(
-          " 0 0 e \(claim.fingerprint.digest.text) 1;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
+          " 0 0 e \(claim.fingerprint.digest.text) 2;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
         "\(text)")
       #expect(try server.command(["KEYS", key.dropLast() + "*"]) == key)
       #expect(try await node.store.find(claim.id).completedRecord?.outcome == .whole(response))

@@ -22,7 +22,7 @@ struct RedisHandshakeTests {
         switch step {
         case .name: handshake.received(.error("NOPERM no"))
         case .load(let script): handshake.received(.text("digest \(script.rawValue)"))
-        case .clock: handshake.received(.integer(77))
+        case .clock: handshake.received(Self.time)
         case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
         case .statistics: handshake.received(.text("# Stats\r\nevicted_keys:0\r\n"))
@@ -38,7 +38,7 @@ struct RedisHandshakeTests {
         }
     }
     guard case .ready(let result) = action else { throw Unexpected(what: "\(action)") }
-    #expect(result.now == StoreInstant(milliseconds: 77))
+    #expect(result.now == StoreInstant(milliseconds: 1_700_000_000_077))
     #expect(result.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
     #expect(result.doubts.isEmpty)
     #expect(result.epoch == "e1")
@@ -61,14 +61,20 @@ struct RedisHandshakeTests {
     #expect(reason.contains(advice))
   }
 
-  @Test(arguments: [.min, -1, 0, 1 << 53 + 1, .max] as [Int64])
-  func `a time that no clock shows is no time`(_ time: Int64) throws {
+  @Test(
+    arguments: [
+      .text("1700000000"), .integer(1_700_000_000), .null, .array([]), .array([.text("1700000000")]),
+      .array([.text("0"), .text("0")]), .array([.text("-1"), .text("0")]),
+      .array([.text("\(Int64.max)"), .text("0")]), .array([.text("1700000000"), .text("1000000")]),
+      .array([.text("x"), .text("0")]),
+    ] as [RedisValue])
+  func `a time that no clock shows is no time`(_ time: RedisValue) throws {
     var handshake = try RedisHandshake(
       RedisEndpointSettings(address: .unix(path: "/run/redis.sock")), for: .records)
     var action = RedisHandshake.Action.wait
     for step in handshake.steps {
       if case .clock = step {
-        action = handshake.received(.integer(time))
+        action = handshake.received(time)
         break
       }
       action = handshake.received(.text("digest"))
@@ -88,7 +94,7 @@ struct RedisHandshakeTests {
     var handshake = try RedisHandshake(settings, for: .records)
     for step in handshake.steps {
       var reply = RedisValue.text("1")
-      if case .clock = step { reply = .integer(1) }
+      if case .clock = step { reply = Self.time }
       guard case .wait = step else {
         _ = handshake.received(reply)
         continue
@@ -102,6 +108,69 @@ struct RedisHandshakeTests {
       return
     }
     Issue.record("nothing tests whether the server can wait")
+  }
+
+  private static let time = RedisValue.array([.text("1700000000"), .text("77000")])
+
+  @Test(arguments: [("12", "13", "abc", "abc"), ("12", "12", "abc", "xyz"), ("12", "12", "abc", "abc")])
+  func `a proxy that spreads the commands of a connection is refused`(
+    _ client: String, _ laterClient: String, _ run: String, _ laterRun: String
+  ) throws {
+    var handshake = try RedisHandshake(
+      RedisEndpointSettings(address: .unix(path: "/run/redis.sock")), for: .records)
+    var (clients, runs) = ([client, laterClient], [run, laterRun])
+    var action = RedisHandshake.Action.wait
+    for step in handshake.steps where action == .wait {
+      action =
+        switch step {
+        case .clock: handshake.received(Self.time)
+        case .server: handshake.received(.text("redis_version:7.0.15\r\nrun_id:\(runs.removeFirst())\r\n"))
+        case .identity: handshake.received(.integer(Int64(clients.removeFirst()) ?? 0))
+        default: handshake.received(.text("1"))
+        }
+    }
+    if client == laterClient, run == laterRun {
+      guard case .ready = action else { throw Unexpected(what: "\(action)") }
+    } else {
+      #expect(action == .fail(RedisHandshake.sharedConnection))
+    }
+  }
+
+  @Test func `every script declares a key`() throws {
+    for script in RedisScript.allCases { #expect(script.arguments.keys == 1) }
+    var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    settings.demand = ReplicaDemand(replicas: 1)
+    let commands =
+      try RedisHandshake(settings, for: .records).steps.map(\.command)
+      + RedisInspection.commands(RedisKeys(namespace: "semel"), epochKey: "k").map(\.command)
+      + ClaimTrial.commands(key: "k", digest: "d")
+      + RedisRights(namespace: "semel", user: nil, topology: .standalone).all.map(\.command)
+    let scripts = commands.filter { $0[0].hasPrefix("EVAL") }
+    #expect(!scripts.isEmpty)
+    for words in scripts { #expect(words[2] == "1" && words.count > 3, "\(words)") }
+  }
+
+  @Test func `records that have expired are a loss, and of several processes one begins the next generation`()
+  {
+    let (one, other) = (RedisEpoch(), RedisEpoch())
+    for epoch in [one, other] { _ = epoch.seen("a", under: "k") }
+    let (loss, replacement) = one.expired()
+    #expect(loss.contains("clock was set") && one.loss == loss && one.lossCount == 1)
+    #expect(replacement?.epoch == "a" && replacement?.successor.hasPrefix("1.") == true)
+    // Not written yet.
+    #expect(one.seen("a", under: "k").successor == replacement?.successor)
+    // The other one meets the step itself, and then what the first one has written.
+    _ = other.expired()
+    #expect(other.seen(replacement?.successor ?? "", under: "k") == RedisEpoch.Finding())
+    #expect(other.seen("a", under: "k") == RedisEpoch.Finding())
+    for epoch in [one, other] {
+      #expect(epoch.firstAttempt == 1_000_000_001)
+      #expect(epoch.lossCount == 1)
+    }
+    // Nothing is known of any epoch.
+    let blind = RedisEpoch()
+    #expect(blind.expired().replacement == nil)
+    #expect(blind.firstAttempt == 1_000_000_001)
   }
 
   @Test func `a subscription connection checks its right to publish`() throws {
@@ -276,7 +345,7 @@ struct RedisHandshakeTests {
     for step in handshake.steps {
       var reply = RedisValue.text("1")
       switch step {
-      case .clock: reply = .integer(1)
+      case .clock: reply = Self.time
       case .makeEpoch: reply = .error(error)
       default: break
       }

@@ -21,13 +21,16 @@ struct RedisInspectionTests {
       let claim = try await node.store.completed()
       try await until("the refusal is seen") { node.subscriber.doubtsStanding >= 1 }
       #expect(cache.ticket(for: claim.id) == nil)
-      #expect(
-        node.log.messages.contains { $0.contains("does not let Semel publish") && $0.contains("+publish") })
+      try await until("the warning") {
+        node.log.messages.contains { $0.contains("does not let Semel publish") && $0.contains("+publish") }
+      }
       try server.command(["ACL", "SETUSER", "quiet", "+publish"])
       try await until("the cache is used") { cache.ticket(for: claim.id) != nil }
       try server.command(["ACL", "SETUSER", "quiet", "-publish"])
       try await until("the cache is passed by") { cache.ticket(for: claim.id) == nil }
-      #expect(node.log.messages.count { $0.contains("does not let Semel publish") } == 2)
+      try await until("the second warning") {
+        node.log.messages.count { $0.contains("does not let Semel publish") } == 2
+      }
     }
   }
 
@@ -46,15 +49,17 @@ struct RedisInspectionTests {
       ] {
         try server.command(["CONFIG", "SET"] + change)
         try await until("claims are refused") { await node.refusal()?.contains("require_durable") == true }
-        #expect(node.subscriber.doubtsStanding == 1)
+        try await until("the doubt stands") { node.subscriber.doubtsStanding == 1 }
         #expect(node.log.messages.count { $0.contains(advice) } == 1)
         // Records can still be read.
         #expect(try await node.store.find(Samples.id()) == .absent)
         try server.command(["CONFIG", "SET"] + back)
         try await until("claims are granted") { await node.refusal() == nil }
-        #expect(node.subscriber.doubtsStanding == 0)
+        try await until("no doubt stands") { node.subscriber.doubtsStanding == 0 }
       }
-      #expect(node.log.messages.count { $0 == "Redis keeps its records again" } == 2)
+      try await until("both returns are in the log") {
+        node.log.messages.count { $0 == "Redis keeps its records again" } == 2
+      }
     }
   }
 
@@ -196,7 +201,9 @@ struct RedisInspectionTests {
       try await until("it serves again") { node.status == .serving }
       _ = try await node.store.completed()
       #expect(node.log.messages(at: .error).count { $0.contains("Redis takes no changes") } == 1)
-      #expect(node.log.messages.count { $0 == "Redis takes changes again" } == 1)
+      try await until("the return is in the log") {
+        node.log.messages.count { $0 == "Redis takes changes again" } == 1
+      }
     }
   }
 
@@ -270,7 +277,7 @@ struct RedisInspectionTests {
 }
 
 extension RedisNode {
-  fileprivate var status: StoreState.Status { store.store.counters.monitor.state.status }
+  var status: StoreState.Status { store.store.counters.monitor.state.status }
 
   /// The reason for which a claim is refused; `nil` if it is granted.
   fileprivate func refusal() async -> String? {

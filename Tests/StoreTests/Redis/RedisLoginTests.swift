@@ -116,7 +116,7 @@ struct RedisLoginTests {
     let directory = TemporaryDirectory()
     let file = directory.file("password")
     try "old".write(toFile: file, atomically: true, encoding: .utf8)
-    var settings = RedisEndpointSettings.on(server, timeout: 1000)
+    var settings = RedisEndpointSettings.on(server, timeout: 3000)
     settings.login.user = "semel"
     settings.login.readPassword = { () throws(RedisLogin.Fault) in
       guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
@@ -170,7 +170,7 @@ struct RedisLoginTests {
 
   @Test func `a connection with TLS to a server in clear asks whether it speaks TLS`() async throws {
     let server = try await RedisServer()
-    var settings = RedisEndpointSettings.on(server, timeout: 1000)
+    var settings = RedisEndpointSettings.on(server, timeout: 3000)
     settings.address = .tcp(host: "127.0.0.1", port: server.port)
     let certificates = try await Certificates()
     settings.login.tls = try ClientTLS(ClientTLSFiles(ca: certificates.authority))

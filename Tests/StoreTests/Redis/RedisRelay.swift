@@ -11,16 +11,25 @@ final class RedisRelay: Sendable {
     case haunt
     /// The next reply's bytes are cut to so many, then both connections are closed; after that all pass again.
     case cut(after: Int)
+    /// Each connection passes so many bytes of commands, and then no more; replies pass.
+    case stall(after: Int)
     /// Replies vanish, and the connection stays. It passes no reply afterwards either, as TCP leaves no gap in what it
     /// delivers; only `cutAll` ends it.
     case vanish
+    /// After the next reply that begins so, commands are kept until `release`.
+    case holdAfter(reply: String)
+    /// Commands are kept until `release`.
+    case hold
   }
 
   private let mode = Mutex<Mode>(.pass)
   private let ghost = Mutex<(way: any Channel, command: ByteBuffer)?>(nil)
+  private let held = Mutex<[(way: any Channel, command: ByteBuffer)]>([])
   private let connections = Mutex<[any Channel]>([])
   private let vanished = Mutex<Int>(0)
   private let ended = Mutex<Int>(0)
+  /// The number of connections so far, and of those among them that pass no reply.
+  private let silenced = Mutex<(of: Int, first: Int)>((of: 0, first: 0))
   private let target: Mutex<Int>
   private let listener: any Channel
 
@@ -31,6 +40,8 @@ final class RedisRelay: Sendable {
   var endedCount: Int { ended.withLock { $0 } }
   /// Whether a command is kept.
   var isHaunted: Bool { ghost.withLock { $0 != nil } }
+  /// Whether commands are kept by `holdAfter`.
+  var isHolding: Bool { held.withLock { !$0.isEmpty } }
 
   init(to port: Int) async throws {
     final class Owner: Sendable {
@@ -47,11 +58,18 @@ final class RedisRelay: Sendable {
           .connect(host: "127.0.0.1", port: port)
           .flatMapThrowing { server in
             let relay = owner.relay.withLock { $0 }
+            var passed = 0
+            let number = relay?.nextNumber() ?? 0
             try client.pipeline.syncOperations.addHandler(
-              Pipe(to: server) { relay?.keeps($0, for: server) == true ? .haunts : .passes($0) })
+              Pipe(to: server) {
+                passed += $0.readableBytes
+                if relay?.stalls(after: passed) == true { return .vanishes }
+                return relay?.fate(ofCommand: $0, for: server) ?? .passes($0)
+              })
             try server.pipeline.syncOperations.addHandler(
               Pipe(to: client, onEnd: { relay?.ended.withLock { $0 += 1 } }) {
-                relay?.fate(of: $0) ?? .passes($0)
+                if let relay, number <= relay.silenced.withLock({ $0.first }) { return .vanishes }
+                return relay?.fate(of: $0) ?? .passes($0)
               })
             relay?.connections.withLock { $0 += [client, server] }
             client.setOption(.autoRead, value: true).whenComplete { _ in }
@@ -70,19 +88,47 @@ final class RedisRelay: Sendable {
 
   func set(_ mode: Mode) { self.mode.withLock { $0 = mode } }
 
-  /// Lets the kept command go on to Redis.
+  /// Has the connections so far pass no reply from now on. Fresh ones do.
+  func silence() { silenced.withLock { $0.first = $0.of } }
+
+  /// Lets the kept commands go on to Redis.
   func release() {
+    let waiting = held.withLock { held in
+      defer { held = [] }
+      if case .hold = mode.withLock({ $0 }) { set(.pass) }
+      return held
+    }
+    for (way, command) in waiting { way.writeAndFlush(command, promise: nil) }
     guard let (way, command) = ghost.withLock({ $0.take() }) else { return }
     way.writeAndFlush(command, promise: nil)
   }
 
-  /// Whether this command is kept, whose sender is then cut off.
-  private func keeps(_ command: ByteBuffer, for way: any Channel) -> Bool {
-    mode.withLock { mode in
-      guard case .haunt = mode else { return false }
-      mode = .pass
-      ghost.withLock { $0 = (way, command) }
-      return true
+  private func nextNumber() -> Int {
+    silenced.withLock {
+      $0.of += 1
+      return $0.of
+    }
+  }
+
+  /// Whether a connection that has passed so many bytes of commands passes no more.
+  private func stalls(after count: Int) -> Bool {
+    mode.withLock { if case .stall(let max) = $0 { count > max } else { false } }
+  }
+
+  private func fate(ofCommand command: ByteBuffer, for way: any Channel) -> Fate {
+    held.withLock { held in
+      mode.withLock { mode in
+        switch mode {
+        case .haunt:
+          mode = .pass
+          ghost.withLock { $0 = (way, command) }
+          return .haunts
+        case .hold:
+          held.append((way, command))
+          return .waits
+        case .pass, .cut, .vanish, .holdAfter, .stall: return .passes(command)
+        }
+      }
     }
   }
 
@@ -103,7 +149,10 @@ final class RedisRelay: Sendable {
   private func fate(of reply: ByteBuffer) -> Fate {
     mode.withLock { mode in
       switch mode {
-      case .pass, .haunt: return .passes(reply)
+      case .pass, .haunt, .hold, .stall: return .passes(reply)
+      case .holdAfter(let beginning):
+        if reply.readableBytesView.starts(with: beginning.utf8) { mode = .hold }
+        return .passes(reply)
       case .vanish:
         vanished.withLock { $0 += 1 }
         return .vanishes
@@ -123,6 +172,8 @@ final class RedisRelay: Sendable {
     case ends(after: ByteBuffer?)
     /// The bytes are kept, and only their sender's connection is closed.
     case haunts
+    /// The bytes are kept.
+    case waits
   }
 
   /// Hands the bytes of one side to the other.
@@ -149,6 +200,7 @@ final class RedisRelay: Sendable {
       switch fate(unwrapInboundIn(data)) {
       case .passes(let bytes): peer.writeAndFlush(bytes, promise: nil)
       case .vanishes: hasGap = true
+      case .waits: break
       case .ends(let bytes):
         if let bytes { peer.writeAndFlush(bytes, promise: nil) }
         context.close(promise: nil)

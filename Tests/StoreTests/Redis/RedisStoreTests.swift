@@ -24,7 +24,7 @@ struct RedisStoreTests {
       let owner = hexadecimal(claim.owner)
       #expect(
         try server.command(["GET", key])
-          == "1 \(owner) in_flight 1 \(first) \(first) 1000 20000 300000 o \(digest) 1;auto;i=/sent%20at")
+          == "1 \(owner) in_flight 1 \(first) \(first) 1000 20000 300000 o \(digest) 2;auto;i=/sent%20at")
       #expect(try live(key, server, below: 321_000))
       let response = RecordedResponse(
         status: 201, fields: ByteBuffer(string: "A: b\r\nLOCATION:  /orders/7\r\n"),
@@ -36,7 +36,7 @@ struct RedisStoreTests {
       #expect(
         try server.command(["GET", key])
           == "1 \(owner) completed 1 \(recorded - first) \(recorded) 60000 0 90000 b \(digest) "
-          + "1;auto;i=/sent%20at 201 /orders/7")
+          + "2;auto;i=/sent%20at 201 /orders/7")
       #expect(try live(key, server, below: 90_000))
       // It is written before its record and read after it, and must not end before that.
       #expect(try live("\(key):r:\(owner)", server, below: 60_000 + 60_000))

@@ -73,6 +73,30 @@ struct ReplicaTests {
     await pair.close()
   }
 
+  @Test(arguments: [Release.remembered, .uncounted])
+  func `a claim that is given back for want of a replica counts as its request says`(_ release: Release)
+    async throws
+  {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+      let first = try await node.store.granted(Samples.request())
+      #expect(try await node.store.release(first, .remembered) == .done)
+      pair.relay.set(.vanish)
+      try await node.expectRefusal(of: Samples.again(first, unusedRelease: release))
+      pair.restore()
+      var next: Claim?
+      try await until("the record is granted again") {
+        next = try? await node.store.granted(Samples.again(first, unusedRelease: release))
+        return next != nil
+      }
+      let claim = try #require(next)
+      // Each refusal, of which there may be more than one, has raised both.
+      #expect(claim.uncountedAttempts == (release == .uncounted ? claim.attempt - 2 : 0))
+      #expect(claim.attempt > 2)
+    }
+    await pair.close()
+  }
+
   @Test(arguments: [false, true])
   func `a stopped replica is missed as well`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()

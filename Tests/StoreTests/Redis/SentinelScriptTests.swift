@@ -79,7 +79,8 @@ private final class ScriptedMaster: Sendable {
       return switch words[0] {
       case "ROLE": ScriptedRedis.array([refusal == nil ? "master" : "slave"])
       case "SCRIPT": "$40\r\n\(String(repeating: "a", count: 40))\r\n"
-      case "EVAL", "EVALSHA": ":\(WallClock.milliseconds())\r\n"
+      case "EVALSHA": ":\(WallClock.milliseconds())\r\n"
+      case "TIME": ScriptedRedis.time()
       case "INFO": "$0\r\n\r\n"
       case "HSETNX", "PUBLISH": ":0\r\n"
       case "HGET": "$1\r\ne\r\n"

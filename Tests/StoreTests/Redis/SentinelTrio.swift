@@ -13,7 +13,7 @@ struct SentinelTrio {
   /// - Parameters:
   ///   - count: The number of replicas.
   ///   - patience: The time without a reply after which the Sentinels take the master for dead.
-  init(replicas count: Int = 1, patience: Milliseconds = 500) async throws {
+  init(replicas count: Int = 1, patience: Milliseconds = .seconds(2)) async throws {
     let master = try await RedisServer(arguments: ["--repl-diskless-sync-delay", "0"], appendOnly: true)
     var replicas: [RedisServer] = []
     for _ in 0..<count {

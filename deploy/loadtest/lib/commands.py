@@ -46,10 +46,15 @@ class Watch:
             # A script's own commands are marked.
             if command and command[0] in KEY and b" lua]" not in line and command[KEY[command[0]]].endswith(b"}"):
                 found[command[KEY[command[0]]]].append(command)
-        # A completion under load is given the time, its last argument. The last of a claim by script is its origin.
         return next((
             three for three in found.values()
-            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and three[1][-1].isdigit()), None)
+            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and self.is_completion(three[1])), None)
+
+    @staticmethod
+    def is_completion(command):
+        """Whether a script is a completion under load: its first argument begins a record, which a claim's does not, and
+        its last but one is the time."""
+        return command[4].startswith(b"1 ") and command[-2].isdigit()
 
 
 class Saturation:

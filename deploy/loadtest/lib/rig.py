@@ -1,9 +1,11 @@
 """The target of a load test: a deployment of yours by its URLs, or one on this machine that ends with the test."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -26,9 +28,11 @@ CLUSTER_MASTERS, SENTINELS, SLOTS = 3, 3, 16384
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, and that no client's connection gets before a server does."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port := random.randrange(16000, 20000)))
+            return port
 
 
 def listens(port):

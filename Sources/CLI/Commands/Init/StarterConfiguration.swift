@@ -11,10 +11,12 @@ struct StarterConfiguration {
     # `semel check FILE` reports errors, `semel explain FILE METHOD URL` shows what a request meets.
 
     listen: [{address: "127.0.0.1:8080"}]         # for clients
-    admin: {address: "127.0.0.1:8081"}            # for operators: probes, metrics, records. Beyond loopback: token_file
+    # For operators: probes, metrics, records. The first start makes the token, and `semel key` finds it here.
+    admin: {address: "127.0.0.1:8081", token_file: semel.token}
 
     upstreams:
-      backend:
+      backend:                                    # this name is part of every record's identity: to rename it
+                                                  # later means that no record is found, and retries run again
         url: \(Self.quoted(upstream))
         # response_timeout: 30s                   # then the outcome is unknown, and the client gets 504
 

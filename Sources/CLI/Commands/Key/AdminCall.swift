@@ -2,6 +2,7 @@ import ArgumentParser
 import Calls
 import Foundation
 import Idempotency
+import Wire
 
 /// The connection of the commands to the admin listener of a running Semel.
 struct AdminCall: ParsableArguments {
@@ -10,7 +11,10 @@ struct AdminCall: ParsableArguments {
   @Option(help: "The admin listener; without it SEMEL_ADMIN counts, else \(AdminCall.defaultURL).")
   var admin: String?
 
-  @Option(help: "The file with the admin token; without it SEMEL_ADMIN_TOKEN_FILE counts.")
+  @Option(
+    help:
+      "The file with the admin token; without it SEMEL_ADMIN_TOKEN_FILE counts, else for a listener of this machine \(AdminCall.madeToken), here or in \(AdminCall.stateFolder)."
+  )
   var tokenFile: String?
 
   func validate() throws {
@@ -24,7 +28,19 @@ struct AdminCall: ParsableArguments {
 
   private var url: String { Self.url(admin) }
 
-  private var tokenPath: String? { tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") }
+  private var tokenPath: String? { tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") ?? madeTokenPath }
+
+  /// The file of the token that a start makes by the configurations of `semel init` and of the package.
+  static let madeToken = "semel.token"
+  /// The working directory of the package's service and of the image.
+  static let stateFolder = "/var/lib/semel"
+
+  /// The token of a Semel on this machine, where this user may read it. Another machine is sent no token unasked.
+  private var madeTokenPath: String? {
+    let host = URL(string: url)?.host(percentEncoded: false) ?? ""
+    guard host == "localhost" || IPAddress(host)?.isLoopback == true else { return nil }
+    return [Self.madeToken, "\(Self.stateFolder)/\(Self.madeToken)"].first { access($0, R_OK) == 0 }
+  }
 
   /// The admin listener that an option names; without the option the one of the environment, else the default.
   static func url(_ option: String?) -> String { option ?? variable("SEMEL_ADMIN") ?? defaultURL }

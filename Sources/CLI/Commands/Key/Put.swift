@@ -1,4 +1,5 @@
 import ArgumentParser
+import Calls
 import Foundation
 
 extension Key {
@@ -12,7 +13,13 @@ extension Key {
         another payload (409 payload_mismatch). Semel refuses to make a record that no delivery could find: on a \
         shadowed route, or with a payload that meets another route, is refused there, or holds another key or caller than \
         the record. `semel key resolve --amend` corrects the statement.
+
+        With --stream, standard input has one JSON document a line, as POST /v1/records/put takes it, such as those of \
+        an earlier table of keys. Each is put by itself; a line that is refused is reported, and the others are put.
         """)
+
+    @Flag(help: "Read one JSON document a line from standard input, as POST /v1/records/put takes it.")
+    var stream = false
 
     @Flag(help: "The request was carried out. Required, since one that was not needs no record.")
     var applied = false
@@ -38,6 +45,13 @@ extension Key {
     @OptionGroup var call: AdminCall
 
     func validate() throws {
+      guard !stream else {
+        let isAlone = !applied && outcome.isEmpty && requestHeader.isEmpty && data == nil && query == nil
+        guard isAlone, record.route == nil, record.hasNoParts else {
+          throw ValidationError("--stream takes everything from its lines: leave the other options out")
+        }
+        return
+      }
       guard applied else { throw ValidationError("give --applied") }
       guard outcome.status != nil else {
         throw ValidationError("give the --status that later deliveries get")
@@ -62,6 +76,7 @@ extension Key {
     }
 
     func run() throws {
+      guard !stream else { return try putLines() }
       let statement = Statement(
         record: record.query,
         payload: .init(
@@ -71,6 +86,28 @@ extension Key {
       AdminCall.showChange(
         try call.record("POST", "/v1/records/put", body: try AdminCall.json(of: statement)))
       record.remarkMissingHost()
+    }
+
+    /// Puts the document of each line, and prints the number of those that were put.
+    private func putLines() throws {
+      var (number, put, isRefused) = (0, 0, false)
+      while let line = readLine() {
+        number += 1
+        guard !line.allSatisfy(\.isWhitespace) else { continue }
+        let response = try call.exchange("POST", "/v1/records/put", body: Array(line.utf8))
+        if 200..<300 ~= response.status {
+          guard AdminCall.isRecord(Data(response.body), nil) else { throw call.otherListener }
+          put += 1
+        } else {
+          StandardError.print("semel: line \(number) was not put")
+          call.printRefusal(response)
+          // The same token would be refused again.
+          if [401, 403].contains(response.status) { throw ExitCode.failure }
+          isRefused = true
+        }
+      }
+      print("\(put) put")
+      if isRefused { throw ExitCode.failure }
     }
 
     private func content() throws -> Data {

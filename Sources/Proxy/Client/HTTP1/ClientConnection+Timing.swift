@@ -7,7 +7,8 @@ import Wire
 // Time-outs of the client.
 extension ClientConnection {
   func extendDeadline(by span: Milliseconds) {
-    deadline = .now() + .milliseconds(span.count)
+    touchedAt = .now()
+    deadline = touchedAt + .milliseconds(span.count)
     if deadline < timerDue { restartTimer() }
   }
 
@@ -48,9 +49,9 @@ extension ClientConnection {
     return (try? options.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// A client may read its response as slowly as it likes; one that takes nothing is cut.
+  /// A client that takes less of its response than the least rate demands is cut.
   private func lookAtReader() {
-    guard written - waitingInNIO > taken else {
+    guard written - waitingInNIO - taken >= LeastRate.bytes(in: downstream.limits.writeTimeout) else {
       downstream.environment.counters.add(.slowReaders)
       return reset()
     }

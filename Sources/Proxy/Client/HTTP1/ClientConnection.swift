@@ -16,6 +16,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 
   /// The time that a client has to read its last response while it still sends.
   private static var lingering: TimeAmount { .seconds(2) }
+  /// The step in which undecoded bytes are counted, a power of two.
+  private static var undecodedStep: Int { 4 << 10 }
 
   let downstream: Downstream
   let peer: ClientPeer
@@ -25,6 +27,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   /// The bytes that are not decoded yet.
   private(set) var inbound = ByteBuffer()
   private(set) var delivery: Delivery?
+  /// Its number among its loop's connections.
+  private var number = 0
   /// Whether the socket is read.
   private var isReading = true
   /// Whether the connection is HTTP/2's by now.
@@ -40,6 +44,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   var isWriting = false
   /// The time at which the connection is cut unless something happens before.
   var deadline: NIODeadline
+  /// The time of the last event that moved the deadline.
+  var touchedAt = NIODeadline.now()
   var timer: LoopTimers.Token?
   /// The time at which the timer fires: the deadline, or an earlier one.
   var timerDue: NIODeadline = .distantFuture
@@ -52,6 +58,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private(set) var writer: SocketWriter?
   /// The memory that this connection's requests and responses hold.
   let memory: ConnectionMemory
+  /// The part of `memory` for bytes that are not decoded, of a head that is not whole or behind a request.
+  private var undecoded: WaitingMemory
   var outgoing = OutgoingResponse()
   /// The part of `memory` for bytes that wait for the client.
   var outgoingMemory: OutgoingMemory
@@ -59,7 +67,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
     self.peer = peer
-    memory = ConnectionMemory(on: downstream)
+    memory = ConnectionMemory(on: downstream, from: peer)
+    undecoded = WaitingMemory(of: memory)
     outgoingMemory = OutgoingMemory(of: memory)
     decoder = RequestDecoder(limits: downstream.limits.head)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
@@ -71,7 +80,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure, batch: downstream.writes)
     writer?.didLeave = { [self] in didLeave() }
     writer?.didStall = { [self] in noteStalled() }
-    downstream.connections[ObjectIdentifier(self)] = self
+    number = downstream.connections.enter(self)
     startTimer()
   }
 
@@ -114,11 +123,18 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    // Bytes that end the connection may follow the preface: HTTP/2 ends it, and counts that.
-    if isLeftToHTTP2 { return context.fireChannelInactive() }
+    connectionEnded()
+    // Bytes that end the connection may follow the preface of HTTP/2, whose handlers are behind this one by then.
+    context.fireChannelInactive()
+  }
+
+  /// Handles the end of a connection that was never active, and so does not become inactive.
+  func handlerRemoved(context: ChannelHandlerContext) { connectionEnded() }
+
+  private func connectionEnded() {
+    guard context != nil else { return }
     detach()
     dropOutgoing()
-    downstream.environment.counters.change(.openConnections, by: -1)
     delivery?.disconnected()
     downstream.context.executor.drain()
   }
@@ -127,9 +143,10 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private func detach() {
     stopTimer()
     machine.close()
+    undecoded.drop()
     context = nil
     writer = nil
-    downstream.connections[ObjectIdentifier(self)] = nil
+    downstream.connections.leave(number)
   }
 }
 
@@ -150,8 +167,7 @@ extension ClientConnection {
     isDecoding = true
     do throws(WireError) {
       repeat {
-        while mayDecode, budget.take(), let event = try decoder.next(&inbound) {
-          if case .head = event { budget.chargeRequest() }
+        while mayDecode, budget.take(), let event = try nextEvent() {
           try apply(event)
         }
       } while startDelivery() && inbound.readableBytes > 0 && !budget.isOver
@@ -168,7 +184,30 @@ extension ClientConnection {
     case .failBody: delivery?.bodyFailed(.badRequest(.malformed))
     case .close: closeOnceWritten()
     }
+    if !countUndecoded() { refuseRest(.overloaded(.busy)) }
     updateReading()
+  }
+
+  /// Decodes the next event, and charges for its bytes unless they are a body's.
+  private func nextEvent() throws(WireError) -> RequestDecoder.Event? {
+    let before = inbound.readableBytes
+    guard let event = try decoder.next(&inbound) else { return nil }
+    switch event {
+    case .head:
+      budget.chargeRequest()
+      budget.charge(headBytes: before - inbound.readableBytes)
+    case .end: budget.charge(headBytes: before - inbound.readableBytes)
+    case .body: break
+    }
+    return event
+  }
+
+  /// Counts the bytes that wait to be decoded, in steps that spare most connections the counting. Those of a body that
+  /// is held back are the body's, and bounded with it.
+  private func countUndecoded() -> Bool {
+    guard context != nil else { return true }
+    let isBody = delivery?.bodyHasEnded == false
+    return undecoded.count(isBody ? 0 : inbound.readableBytes & ~(Self.undecodedStep - 1))
   }
 
   /// Decodes on once the loop has looked after the others. Until then nothing more is read.
@@ -184,8 +223,8 @@ extension ClientConnection {
     }
   }
 
-  private func apply(_ event: RequestDecoder.Event) throws(WireError) {
-    switch event {
+  private func apply(_ event: consuming RequestDecoder.Event) throws(WireError) {
+    switch consume event {
     case .head(let head):
       // The end of a request without a body follows at once. Until it is taken, the decoder adopts no new limits.
       if !head.hasBody { _ = try decoder.next(&inbound) }
@@ -215,23 +254,28 @@ extension ClientConnection {
   /// - Returns: Whether it was, and the next request may be decoded.
   private func startDelivery() -> Bool {
     guard let delivery, delivery.start(on: downstream) else { return false }
+    self.delivery?.countHead()
     return self.delivery == nil
   }
 
   private func refuseFraming(_ error: WireError) {
     let isHTTP2 = inbound.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n".utf8)
-    let action = machine.didFailDecoding(isHTTP2: isHTTP2)
-    if case .becomeHTTP2 = action { return becomeHTTP2() }
-    downstream.environment.counters.add(.framingErrors)
-    let problem = Problem.unreadable(error)
-    switch action {
+    refuseRest(.unreadable(error), isHTTP2: isHTTP2)
+    if !isLeftToHTTP2 { downstream.environment.counters.add(.framingErrors) }
+  }
+
+  /// Refuses the bytes that are here and all that follow. A request that is whole still gets its response.
+  private func refuseRest(_ problem: Problem, isHTTP2: Bool = false) {
+    switch machine.didFailDecoding(isHTTP2: isHTTP2) {
+    case .becomeHTTP2: becomeHTTP2()
     case .refuse:
       downstream.noteUnread(problem, from: peer)
       refuse(problem)
     case .failBody:
+      inbound.clear()
       delivery?.bodyFailed(problem)
       _ = startDelivery()
-    case .becomeHTTP2, .nothing: break
+    case .nothing: break
     }
   }
 
@@ -240,13 +284,12 @@ extension ClientConnection {
     writer?.flush()
     guard let context else { return }
     detach()
-    isLeftToHTTP2 = true
     do {
       try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)
+      isLeftToHTTP2 = true
       context.fireChannelRead(wrapInboundOut(inbound))
       context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
     } catch {
-      isLeftToHTTP2 = false
       context.close(promise: nil)
     }
   }
@@ -310,6 +353,7 @@ extension ClientConnection {
 
   private func closeLingering() {
     inbound.clear()
+    undecoded.drop()
     guard let context else { return }
     isReading = true
     try? context.channel.syncOptions?.setOption(.autoRead, value: true)
@@ -318,7 +362,7 @@ extension ClientConnection {
     restartTimer()
   }
 
-  private func closeOnceWritten() { onceWritten { $0.close(promise: nil) } }
+  func closeOnceWritten() { onceWritten { $0.close(promise: nil) } }
 
   /// Calls `act` once all bytes written before have left, because closing drops unsent bytes.
   private func onceWritten(_ act: @escaping @Sendable (any Channel) -> Void) {
@@ -349,27 +393,8 @@ extension ClientConnection {
     context?.reset()
   }
 
-  var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }
-
   /// Holds the next request against the limits that are now. A head or a delivery under way keeps the old ones.
   func adopt(_ limits: LimitSettings) {
     if delivery == nil { decoder.adopt(limits.head) }
   }
-
-  /// Ends an idle connection once the client has taken the rest of its last response, within `write_timeout`. A request
-  /// that is on its way from the kernel still gets a response.
-  func drain() {
-    let hasArrived = context.flatMap { writer?.hasUnread($0) } ?? false
-    guard machine.drain(hasUndecoded: hasArrived || inbound.readableBytes > 0) else { return }
-    if hasUnread { extendDeadline(by: downstream.limits.writeTimeout) }
-    closeOnceWritten()
-  }
-
-  func resetUnread() {
-    // A refusal of this turn may only wait for the batch.
-    writer?.flush()
-    if hasUnread { cut() }
-  }
-
-  var hasUnread: Bool { !outgoing.isEmpty || waitingInNIO > 0 || writer?.hasBatched == true }
 }

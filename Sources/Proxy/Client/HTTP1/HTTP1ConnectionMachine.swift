@@ -1,3 +1,5 @@
+import Wire
+
 /// The state machine of a client's HTTP/1.1 connection: the order of requests and responses, and the connection's end.
 /// Holds no bytes and performs no I/O.
 ///
@@ -128,8 +130,8 @@ extension HTTP1ConnectionMachine {
     switch consume state {
     case .idle(let input, _):
       self = Self(.serving(Turn(input: input, request: hasBody ? .arriving : .whole)))
-    case .serving: preconditionFailure("HTTP1ConnectionMachine: a head decoded within a turn")
-    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a head decoded in a tunnel")
+    case .serving: invariantBroken("a head decoded within a turn")
+    case .tunnel: invariantBroken("a head decoded in a tunnel")
     case let other: self = Self(other)
     }
   }
@@ -252,12 +254,13 @@ extension HTTP1ConnectionMachine {
   mutating func responseBegins(isPersistent: Bool, isDelimitedByClose: Bool) -> Bool {
     switch consume state {
     case .serving(var turn):
+      guard case .none = turn.response else { invariantBroken("a second response to a request") }
       let isLast = !isPersistent || turn.request != .whole
       turn.response = .begun(isLast: isLast || isDelimitedByClose)
       self = Self(.serving(turn))
       return isLast
-    case .idle: preconditionFailure("HTTP1ConnectionMachine: a response without a request")
-    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a response in a tunnel")
+    case .idle: invariantBroken("a response without a request")
+    case .tunnel: invariantBroken("a response in a tunnel")
     case let other: self = Self(other)
     }
     return true
@@ -271,8 +274,8 @@ extension HTTP1ConnectionMachine {
     case .serving(let turn):
       self = Self(.tunnel(turn.input, isQueued: false))
       return turn.input == .ended
-    case .idle: preconditionFailure("HTTP1ConnectionMachine: protocols switched without a request")
-    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: protocols switched twice")
+    case .idle: invariantBroken("protocols switched without a request")
+    case .tunnel: invariantBroken("protocols switched twice")
     case let other: self = Self(other)
     }
     return false
@@ -325,6 +328,7 @@ extension HTTP1ConnectionMachine {
   ) -> ResponseEndedAction {
     switch consume state {
     case .serving(let turn):
+      if case .none = turn.response { invariantBroken("a response ends that has not begun") }
       guard turn.request == .whole, !turn.isLast else {
         self = Self(.closing)
         return turn.request == .whole && !hasUndecoded && !hasUnread() ? .close : .linger
@@ -334,7 +338,7 @@ extension HTTP1ConnectionMachine {
     case .tunnel(let input, _):
       self = Self(.closing)
       return input == .ended && !hasUndecoded ? .close : .linger
-    case .idle: preconditionFailure("HTTP1ConnectionMachine: the end of a response without a request")
+    case .idle: invariantBroken("the end of a response without a request")
     case let other: self = Self(other)
     }
     return .nothing

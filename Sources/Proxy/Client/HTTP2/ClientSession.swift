@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import NIOHPACK
 import NIOHTTP2
 import NIOSSL
 import Platform
@@ -24,10 +25,22 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   /// Whether the codec has sent a GOAWAY with an error, which ends the connection.
   private var hasFailed = false
   /// The open streams. The codec does not pass the end of the client's input on to them.
-  private var streams: [ObjectIdentifier: ClientStream] = [:]
+  private var streams = Roster<ClientStream>()
+  /// The memory for a frame or a block of fields that is not whole.
+  private var unfinished: WaitingMemory
+  /// Whether flushes wait for the end of a read.
+  var holdsFlushes = false
+  /// The streams whose responses have been written within a read, and may wait for the client after it.
+  private var written: [ClientStream] = []
+  /// The time since which no stream is open.
+  private var restingAt = NIODeadline.now()
   /// The streams that are not read, while the codec keeps their frames.
   private var heldBack: [UInt32: ClientStream] = [:]
+  /// The bytes of heads and trailers that the streams have taken, and that are not charged yet.
+  private var decodedBytes = 0
   private var context: ChannelHandlerContext?
+  /// Its number among its loop's connections.
+  private var number = 0
   /// The time at which an idle connection ends.
   private var deadline: NIODeadline
   private var timer: LoopTimers.Token?
@@ -35,7 +48,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
     self.peer = peer
-    memory = ConnectionMemory(on: downstream)
+    memory = ConnectionMemory(on: downstream, from: peer)
+    unfinished = WaitingMemory(of: memory)
     drainState = HTTP2Drain(maxStreams: downstream.limits.http2MaxStreams)
     refusals = Allowance(
       downstream.limits.http2Resets, initial: downstream.limits.http2MaxUninformedStreams)
@@ -55,7 +69,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
       }
     }
     try channel.pipeline.syncOperations.addHandlers([
-      FlushGate(), FrameGuard(of: session, maxControlFrames: downstream.limits.http2ControlFrames), codec,
+      FlushGate(of: session), FrameGuard(of: session, maxControlFrames: downstream.limits.http2ControlFrames),
+      codec,
       session,
     ])
   }
@@ -63,7 +78,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   func handlerAdded(context: ChannelHandlerContext) {
     downstream.context.loop.assertInEventLoop()
     self.context = context
-    downstream.connections[ObjectIdentifier(self)] = self
+    number = downstream.connections.enter(self)
     let settings = HTTP2Frame(
       streamID: .rootStream, payload: .settings(.settings(downstream.limits.http2Settings)))
     context.writeAndFlush(wrapOutboundOut(settings), promise: nil)
@@ -100,16 +115,33 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     misbehaved()
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
+  func channelInactive(context: ChannelHandlerContext) { connectionEnded() }
+
+  /// Handles the end of a connection that became inactive while this handler was being added.
+  func handlerRemoved(context: ChannelHandlerContext) { connectionEnded() }
+
+  private func connectionEnded() {
+    guard context != nil else { return }
+    context = nil
     if let timer { downstream.context.timers.stop(timer) }
     timer = nil
-    self.context = nil
-    downstream.connections[ObjectIdentifier(self)] = nil
-    downstream.environment.counters.change(.openConnections, by: -1)
+    unfinished.drop()
+    written = []
+    downstream.connections.leave(number)
     downstream.context.executor.drain()
   }
 
   func drain() { act(drainState.begin()) }
+
+  var restingSince: NIODeadline? { drainState.streams == 0 && !hasUnread ? restingAt : nil }
+
+  var client: WaitingShares.Client? { memory.client }
+
+  func closeResting() -> Bool {
+    act(drainState.begin())
+    act(drainState.confirmed())
+    return true
+  }
 
   var hasUnread: Bool {
     let unwritten = try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)
@@ -123,15 +155,32 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 extension ClientSession {
   /// Adds a stream. False if it must be refused.
   func opened(_ stream: ClientStream, _ id: HTTP2StreamID) -> Bool {
-    streams[ObjectIdentifier(stream)] = stream
+    stream.number = streams.enter(stream)
     return drainState.opened(Int(id))
   }
 
   func ended(_ stream: ClientStream) {
-    streams[ObjectIdentifier(stream)] = nil
+    streams.leave(stream.number)
     act(drainState.ended())
-    deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
+    restingAt = .now()
+    deadline = restingAt + .milliseconds(downstream.limits.idleTimeout.count)
   }
+
+  /// Notes that a stream's response has not left. What is written within a read leaves at its end.
+  func noteUnread(_ stream: ClientStream) {
+    if holdsFlushes { written.append(stream) } else { stream.countUnread() }
+  }
+
+  /// Counts the responses that have not left with the flush.
+  func countUnread() {
+    guard !written.isEmpty else { return }
+    let streams = written
+    written.removeAll(keepingCapacity: streams.count <= downstream.limits.http2MaxStreams)
+    for stream in streams { stream.countUnread() }
+  }
+
+  /// Counts the bytes of a frame or a block of fields that is not whole; false if there is no memory for them.
+  func countUnfinished(_ count: Int) -> Bool { unfinished.count(count) }
 
   /// Whether a stream is not read.
   var holdsBack: Bool { !heldBack.isEmpty }
@@ -142,6 +191,15 @@ extension ClientSession {
 
   /// Counts a frame of DATA, or a part of one, that is about to reach the codec.
   func receivedData(on stream: UInt32) { heldBack[stream]?.holdFrame() }
+
+  /// Counts the fields that a stream has taken, by their size in RFC 9113, section 6.5.2.
+  func didTake(_ fields: HPACKHeaders) { decodedBytes += fields.byteCount + 32 * fields.count }
+
+  /// Returns the bytes of all fields that were taken since the last call.
+  func takeDecodedBytes() -> Int {
+    defer { decodedBytes = 0 }
+    return decodedBytes
+  }
 
   /// The last stream for GOAWAY: the highest one that was taken; 0 if none was.
   var lastStream: Int { drainState.last }

@@ -78,7 +78,7 @@ extension ClientStream: DeliveryChannel {
   }
 
   func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int {
-    preconditionFailure("ClientStream: protocols switched, and HTTP/2 has no Upgrade to ask for it")
+    invariantBroken("protocols switched, and HTTP/2 has no Upgrade to ask for it")
   }
 
   func abort() {
@@ -106,7 +106,11 @@ extension ClientStream {
 
   private func flush() {
     context?.flush()
-    if unwritten > 0 || !outgoing.isEmpty, timer == nil { startTimer() }
+    guard hasUnread else { return }
+    if timer == nil { startTimer() }
+    guard !isUnreadCounted, !isUnreadNoted else { return }
+    isUnreadNoted = true
+    session.noteUnread(self)
   }
 
   /// Gives the codec as much as the client takes now.
@@ -149,6 +153,7 @@ extension ClientStream {
     if case .failure = result { dropOutgoing() }
     unwritten -= 1
     unwrittenBytes -= bytes
+    invariant(unwritten >= 0 && unwrittenBytes >= 0, "a frame of a response leaves twice")
     if bytes > 0, timer != nil { progressedAt = .now() }
     if !outgoing.isEmpty {
       pump()
@@ -157,6 +162,7 @@ extension ClientStream {
     guard unwritten == 0, outgoing.isEmpty else { return }
     stopTimer()
     outgoingMemory.leaveBody()
+    releaseUnread()
     resetIfDue()
   }
 
@@ -206,6 +212,19 @@ extension ClientStream {
   private func resetWithoutMemory() {
     downstream.environment.counters.add(.slowReaders)
     reset(.enhanceYourCalm)
+  }
+
+  /// Counts the stream, once its response turns out to wait for the client. Without memory it is reset.
+  func countUnread() {
+    isUnreadNoted = false
+    guard hasUnread, machine.isOpen, context != nil, !isUnreadCounted else { return }
+    isUnreadCounted = session.memory.takeUnreadStream(Self.weight)
+    if !isUnreadCounted { resetWithoutMemory() }
+  }
+
+  func releaseUnread() {
+    if isUnreadCounted { session.memory.giveWaiting(Self.weight) }
+    isUnreadCounted = false
   }
 
   /// Drops what the codec was not given yet. The memory for the rest is given back as it leaves.

@@ -18,8 +18,12 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   let downstream: Downstream
   /// The memory of a frame of DATA that the codec keeps, besides its bytes, by measurement.
   private static let heldFrameBytes = 256
+  /// The memory of a stream that waits, beside its head and its response: channel, pipeline, handlers, and frames.
+  static let weight = 4 << 10
 
   private(set) var context: ChannelHandlerContext?
+  /// Its number among its connection's streams.
+  var number = 0
   private var id: HTTP2StreamID?
   var machine = HTTP2StreamMachine()
   var delivery: Delivery?
@@ -38,6 +42,10 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   var trailers = HPACKHeaders([])
   /// The memory for the bodies that the response holds.
   var outgoingMemory: OutgoingMemory
+  /// Whether `weight` is counted for a response that waits for the client.
+  var isUnreadCounted = false
+  /// Whether the session will look at the response once the read is over.
+  var isUnreadNoted = false
   /// The number of writes that have not left yet.
   var unwritten = 0
   /// The number of bytes of the body in these writes.
@@ -63,10 +71,13 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .headers(let block) where machine.awaitsHead:
-      begin(block.headers, isEnd: block.endStream)
     case .headers(let block):
-      end(block.headers, isEnd: block.endStream)
+      session.didTake(block.headers)
+      if machine.awaitsHead {
+        begin(block.headers, isEnd: block.endStream)
+      } else {
+        end(block.headers, isEnd: block.endStream)
+      }
     case .data(let data):
       if case .byteBuffer(let piece) = data.data { receive(piece, isEnd: data.endStream) }
     default:
@@ -76,6 +87,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
 
   func channelReadComplete(context: ChannelHandlerContext) {
     delivery?.start(on: downstream)
+    delivery?.countHead()
     if let delivery, !delivery.bodyHasEnded, !delivery.wantsBody { setReading(false) }
   }
 
@@ -89,6 +101,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
     stopTimer()
     machine.close()
     countHeldFrames(false)
+    releaseUnread()
     self.context = nil
     dropOutgoing()
     // The exchange continues without the client.
@@ -108,7 +121,8 @@ extension ClientStream {
       machine.didAcceptHead(request.framing, isEnd: isEnd)
       guard session.acquireSlot() else { return refuse() }
       let delivery = Delivery(
-        request: request, channel: self, memory: session.memory, peer: session.peer, on: downstream)
+        request: request, channel: self, memory: session.memory, peer: session.peer, weight: Self.weight,
+        on: downstream)
       holdsSlot = true
       delivery.didEndRun = { [self] in releaseSlot() }
       self.delivery = delivery

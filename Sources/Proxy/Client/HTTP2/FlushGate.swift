@@ -5,8 +5,13 @@ final class FlushGate: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundIn = IOData
 
-  private var isReading = false
+  private let session: ClientSession
+  private var isReading = false {
+    didSet { session.holdsFlushes = isReading }
+  }
   private var isDue = false
+
+  init(of session: ClientSession) { self.session = session }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     isReading = true
@@ -17,6 +22,7 @@ final class FlushGate: ChannelDuplexHandler {
     context.fireChannelReadComplete()
     isReading = false
     release(context)
+    session.countUnread()
   }
 
   func flush(context: ChannelHandlerContext) {

@@ -36,11 +36,17 @@ final class FrameGuard: ChannelDuplexHandler {
   /// An outbound event: the end of a connection that floods.
   struct Flood {}
 
+  /// The number of HEADERS after which the streams take them, and their decoded bytes are charged.
+  private static let maxUncharged = 8
+
+  /// The step in which bytes that are not whole are counted, a power of two.
+  private static let unfinishedStep = 4 << 10
   private static let pingAck: [UInt8] = [0, 0, 8, 6, 1, 0, 0, 0, 0]
 
   /// The head of a GOAWAY, before the last stream and the error.
   private static let goAwayHead: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
   private static let noError: UInt32 = 0
+  private static let streamClosed: UInt32 = 5
   private static let enhanceYourCalm: UInt32 = 11
   /// The identifier of SETTINGS_MAX_CONCURRENT_STREAMS.
   private static let maxConcurrentStreams: UInt16 = 3
@@ -51,6 +57,9 @@ final class FrameGuard: ChannelDuplexHandler {
   private var wholeFrames = WholeFrames(prefaceBytes: FrameIntake.magicBytes)
   /// Whether the connection has ended, or ends for a flood: nothing more is passed on.
   private var isOver = false
+  /// The number of HEADERS that were passed on, and of which streams may not have taken all: the codec gives streams
+  /// their frames at the end of a read.
+  private var passedRequests = 0
   /// Whether pieces are being passed on. What they lead to may read the socket again.
   private var isPassing = false
   /// Whether a later turn of the loop passes on what this one has left over.
@@ -67,7 +76,8 @@ final class FrameGuard: ChannelDuplexHandler {
   /// - Parameter maxControlFrames: The number of frames that advance no request, within 30 s and beyond the credit.
   init(of session: ClientSession, maxControlFrames: Int) {
     self.session = session
-    intake = FrameIntake(budget: FrameBudget(max: maxControlFrames))
+    intake = FrameIntake(
+      budget: FrameBudget(max: maxControlFrames), maxStreams: session.downstream.limits.http2MaxStreams)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -88,7 +98,15 @@ final class FrameGuard: ChannelDuplexHandler {
       if budget.isOver { return passLater(context) }
       guard let piece = wholeFrames.next() else { return caughtUp(context) }
       budget.charge(pass(piece, context))
+      if passedRequests >= Self.maxUncharged { beginStreams(context) }
+      budget.charge(headBytes: session.takeDecodedBytes())
     }
+  }
+
+  /// Has the streams take what was passed on, whose decoded size is not known before.
+  private func beginStreams(_ context: ChannelHandlerContext) {
+    passedRequests = 0
+    context.fireChannelReadComplete()
   }
 
   private func passLater(_ context: ChannelHandlerContext) {
@@ -97,7 +115,7 @@ final class FrameGuard: ChannelDuplexHandler {
       isBehind = false
       guard !isOver else { return }
       pass(context)
-      context.fireChannelReadComplete()
+      beginStreams(context)
     }
   }
 
@@ -107,11 +125,17 @@ final class FrameGuard: ChannelDuplexHandler {
       isInputClosed = false
       context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
+    guard !isOver else { return }
+    // The codec's buffer of a block grows by doubling.
+    let unfinished = wholeFrames.heldBytes + 2 * intake.blockBytes
+    guard session.countUnfinished(unfinished & ~(Self.unfinishedStep - 1)) else { return endFlood(context) }
     if isReadDue {
       isReadDue = false
       context.read()
     }
   }
+
+  func channelReadComplete(context: ChannelHandlerContext) { beginStreams(context) }
 
   func read(context: ChannelHandlerContext) {
     if isBehind { isReadDue = true } else { context.read() }
@@ -141,16 +165,23 @@ final class FrameGuard: ChannelDuplexHandler {
       context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
     }
     for stream in passed.data { session.receivedData(on: stream) }
+    passedRequests += passed.requests
     for bytes in passed.bytes { context.fireChannelRead(wrapInboundOut(bytes)) }
-    if passed.isFlood { endFlood(context) }
+    switch passed.fault {
+    case .flood: endFlood(context)
+    case .endedStream: end(with: Self.streamClosed, context)
+    case nil: break
+    }
     return passed.work
   }
 
-  /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.
-  private func endFlood(_ context: ChannelHandlerContext) {
+  private func endFlood(_ context: ChannelHandlerContext) { end(with: Self.enhanceYourCalm, context) }
+
+  /// Ends the connection with an error, and the last stream that was taken.
+  private func end(with error: UInt32, _ context: ChannelHandlerContext) {
     guard !isOver else { return }
     isOver = true
-    goAway(session.lastStream, Self.enhanceYourCalm, context, promise: nil)
+    goAway(session.lastStream, error, context, promise: nil)
     session.misbehaved()
   }
 

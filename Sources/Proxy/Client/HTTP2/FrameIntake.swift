@@ -20,10 +20,20 @@ struct FrameIntake {
     var pings: [ByteBuffer] = []
     /// The work of the frames that begin in the bytes, in parts (`DecodingBudget`).
     var work = 0
+    /// The number of HEADERS among the frames.
+    var requests = 0
     /// The stream of each frame of DATA, or part of one, in the bytes.
     var data: [UInt32] = []
-    /// Whether the budget is exceeded. The bytes end before the frame that exceeded it, and the connection must end.
-    var isFlood = false
+    /// The reason why the connection must end. The bytes end before the frame that gave it.
+    var fault: Fault?
+  }
+
+  enum Fault {
+    /// The budget is exceeded.
+    case flood
+    /// A stream that the client has ended gets another HEADERS. The codec resets it without a word to the client while
+    /// its request is new (RFC 9113, section 5.1, asks for STREAM_CLOSED).
+    case endedStream
   }
 
   /// The connection preface of a client (RFC 9113, section 3.4), its magic alone.
@@ -42,8 +52,20 @@ struct FrameIntake {
   private var hasBegun = false
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
   private var isInBlock = false
+  /// The streams that the client ended last, and the place of the next one: as many as may be open, and some more.
+  private var ended: [UInt32] = []
+  private var nextEnded = 0
+  private let maxEnded: Int
+  /// The highest stream with HEADERS.
+  private var lastStream: UInt32 = 0
+  /// The bytes of that block.
+  private(set) var blockBytes = 0
 
-  init(budget: FrameBudget) { self.budget = budget }
+  /// - Parameter maxStreams: The number of streams that may be open.
+  init(budget: FrameBudget, maxStreams: Int) {
+    self.budget = budget
+    maxEnded = maxStreams + 28
+  }
 
   /// Credits a frame of DATA or HEADERS that was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) {
@@ -61,10 +83,17 @@ struct FrameIntake {
     skipped -= at - bytes.readerIndex
     if listsData, at > bytes.readerIndex, let dataStream { passed.data.append(dataStream) }
     while let frame = Frame(bytes, at: at) {
+      if reopens(frame) {
+        Self.pass(bytes, upTo: at, to: &passed)
+        passed.fault = .endedStream
+        return passed
+      }
       if pingCredit > 0, hasBegun, !isInBlock, frame.isPing, frame.end <= bytes.writerIndex {
         takePing(frame, from: &bytes, at: &at, to: &passed)
       } else if budget.take(frame.kind, now: now) {
-        passed.work += frame.kind == FrameKind.headers ? DecodingBudget.partsOfRequest : 1
+        let isRequest = frame.kind == FrameKind.headers
+        passed.requests += isRequest ? 1 : 0
+        passed.work += isRequest ? DecodingBudget.partsOfRequest : 1
         dataStream = frame.kind == FrameKind.data ? frame.stream : nil
         if listsData, let dataStream { passed.data.append(dataStream) }
         at = min(frame.end, bytes.writerIndex)
@@ -73,7 +102,7 @@ struct FrameIntake {
         begin(frame)
       } else {
         Self.pass(bytes, upTo: at, to: &passed)
-        passed.isFlood = true
+        passed.fault = .flood
         return passed
       }
     }
@@ -105,7 +134,21 @@ struct FrameIntake {
     hasBegun = true
     if frame.kind == FrameKind.headers || frame.kind == FrameKind.continuation {
       isInBlock = frame.flags & 0x4 == 0
+      blockBytes = isInBlock ? blockBytes + frame.length : 0
     }
+    if frame.kind == FrameKind.headers { lastStream = max(lastStream, frame.stream) }
+    if frame.endsStream { noteEnd(of: frame.stream) }
+  }
+
+  private mutating func noteEnd(of stream: UInt32) {
+    if ended.count < maxEnded { ended.append(stream) } else { ended[nextEnded] = stream }
+    nextEnded = (nextEnded + 1) % maxEnded
+  }
+
+  /// Whether the frame begins a block of fields on a stream that the client has ended.
+  private func reopens(_ frame: Frame) -> Bool {
+    frame.kind == FrameKind.headers && !isInBlock && frame.stream <= lastStream
+      && ended.contains(frame.stream)
   }
 
   private static func pass(_ bytes: ByteBuffer, upTo end: Int, to passed: inout Passed) {
@@ -136,6 +179,9 @@ struct FrameIntake {
       // The first bit is reserved.
       self.stream = stream & 0x7FFF_FFFF
     }
+
+    /// Whether its sender sends nothing more on the stream.
+    var endsStream: Bool { (kind == FrameKind.headers || kind == FrameKind.data) && flags & 1 != 0 }
 
     /// Whether it is SETTINGS, and no acknowledgement.
     var isSettings: Bool { kind == FrameKind.settings && flags & 1 == 0 && stream == 0 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The state machine of an HTTP/2 connection's streams: which are refused (RFC 9113, section 5.1.2), and the connection's
 /// orderly end (section 6.8). Performs no I/O.
 ///
@@ -67,7 +69,10 @@ struct HTTP2Drain {
   }
 
   /// Releases the slot of a delivery.
-  mutating func release() { running -= 1 }
+  mutating func release() {
+    invariant(running > 0, "the slot of a delivery is released twice")
+    running -= 1
+  }
 
   /// Begins the end of the connection.
   mutating func begin() -> Action {

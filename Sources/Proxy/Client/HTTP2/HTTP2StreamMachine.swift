@@ -55,7 +55,7 @@ extension HTTP2StreamMachine {
   mutating func didAcceptHead(_ framing: BodyFraming, isEnd: Bool) {
     switch consume state {
     case .awaitingHead: self = Self(.open(isEnd ? .whole : .arriving(BodyLength(framing)), .open))
-    case .open: preconditionFailure("HTTP2StreamMachine: a second head")
+    case .open: invariantBroken("a second head")
     case .closed: self = Self(.closed)
     }
   }
@@ -66,7 +66,7 @@ extension HTTP2StreamMachine {
     case .awaitingHead:
       let request: Request = isEnd ? .whole : .arriving(BodyLength(.chunked))
       self = Self(.open(isMalformed ? .malformed : request, .open))
-    case .open: preconditionFailure("HTTP2StreamMachine: a second head")
+    case .open: invariantBroken("a second head")
     case .closed: self = Self(.closed)
     }
   }
@@ -182,7 +182,7 @@ extension HTTP2StreamMachine {
   mutating func responseCompleted() {
     switch consume state {
     case .open(let request, _): self = Self(.open(request, .complete))
-    case .awaitingHead: preconditionFailure("HTTP2StreamMachine: a response without a request")
+    case .awaitingHead: invariantBroken("a response without a request")
     case .closed: self = Self(.closed)
     }
   }

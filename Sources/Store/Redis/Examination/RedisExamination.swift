@@ -239,6 +239,14 @@ public struct RedisExamination: Sendable {
           isError: true,
           text: "\(address): \(count) replicas follow it, fewer than store.replicas (\(demand.replicas))"))
     }
+    if count == demand.replicas {
+      found.append(
+        .init(
+          isError: false,
+          text:
+            "\(address): just \(count) replica\(count == 1 ? "" : "s") for store.replicas (\(demand.replicas)): without one of them nothing is claimed; add another"
+        ))
+    }
     if !lines.contains(where: { $0.hasPrefix("min_slaves_good_slaves:") }) {
       found.append(
         .init(

@@ -34,7 +34,9 @@ final class RedisChannelHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) { link?.opened(self) }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    unwrapInboundIn(data).withUnsafeReadableBytes { reader.feed($0) }
+    let bytes = unwrapInboundIn(data)
+    link?.arrived(bytes.readableBytes)
+    bytes.withUnsafeReadableBytes { reader.feed($0) }
     do throws(RedisProtocolError) {
       while let link, let reply = try reader.next() { link.received(reply) }
     } catch {
@@ -58,6 +60,9 @@ final class RedisChannelHandler: ChannelInboundHandler {
 
   /// Whether replies wait in the socket.
   var hasUnread: Bool { context.flatMap { writer?.hasUnread($0) } ?? false }
+
+  /// The bytes that were written and have not left yet, as far as that is known.
+  var unsentBytes: Int { context.flatMap { writer?.unsentBytes($0) } ?? 0 }
 
   /// Closes the connection, of which the link gets no more events.
   func abandon() {

@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The parts of a record as arguments of the scripts.
 extension RedisCommandWriter {
@@ -112,7 +113,12 @@ extension RedisCommandWriter {
     literal(" ")
     if claim.onlyRejectedSoFar { literal("o") }
     if claim.followsUnknown { literal("u") }
-    end(claim, recipe: recipe, hasFlags: claim.onlyRejectedSoFar || claim.followsUnknown, cause: cause)
+    if claim.uncountedAttempts > 0 {
+      literal("n")
+      number(claim.uncountedAttempts)
+    }
+    let hasFlags = claim.onlyRejectedSoFar || claim.followsUnknown || claim.uncountedAttempts > 0
+    end(claim, recipe: recipe, hasFlags: hasFlags, cause: cause)
   }
 
   /// Writes the same for a completed record, which is never unknown and needs no flags about earlier attempts. An
@@ -211,6 +217,13 @@ struct RedisCompletion {
     }
   }
 
+  /// Writes the end of the response's key from `:r:` on, if the response has a key of its own.
+  func writeOwnKeyEnd(_ owner: OwnerToken, to writer: inout RedisCommandWriter) {
+    guard place == .ownKey else { return }
+    writer.literal(":r:")
+    writer.token(owner)
+  }
+
   /// The write of a response that has a key of its own; `nil` if there is none.
   ///
   /// - Parameters:
@@ -225,7 +238,9 @@ struct RedisCompletion {
       writer.literal("*5\r\n$3\r\nSET\r\n")
       writer.argument(key)
       writer.argument(length: response.length)
+      let start = writer.count
       response.write(to: &writer)
+      invariant(writer.count - start == response.length, "a response is written in another length")
       writer.literal("\r\n$2\r\nPX\r\n")
       writer.timeToLive(retention, Self.readingTime)
     }

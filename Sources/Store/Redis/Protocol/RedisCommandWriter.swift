@@ -126,6 +126,7 @@ extension RedisCommandWriter {
     }
     count = start
     argument(length: length)
+    invariant(count == first + digits - 2, "an argument's length takes other room than was made for it")
     count += length
     literal("\r\n")
   }

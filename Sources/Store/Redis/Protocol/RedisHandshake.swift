@@ -1,9 +1,12 @@
 import Idempotency
+import Wire
 
 /// The use of a connection.
 enum RedisPurpose {
   /// Commands on records.
   case records
+  /// Responses that have keys of their own.
+  case responses
   /// Subscriptions of the records' store.
   case subscriptions
   /// Questions to a Sentinel, or a subscription there.
@@ -13,6 +16,7 @@ enum RedisPurpose {
   var peer: String {
     switch self {
     case .records: "Redis"
+    case .responses: "Redis for responses"
     case .subscriptions: "Redis for subscriptions"
     case .sentinel: "Sentinel"
     }
@@ -38,9 +42,9 @@ struct RedisHandshake {
     case statistics
     /// Reads whose data the server has.
     case history
-    /// Reads the server's run and version.
+    /// Reads the server's run and version. The last step but one reads them again: they must be the same.
     case server
-    /// Reads the number of this connection.
+    /// Reads the number of this connection, at the end again.
     case identity
     /// Tests whether Semel may end connections of its own.
     case trialEnd
@@ -60,7 +64,7 @@ struct RedisHandshake {
       case .role: ["ROLE"]
       case .name: ["CLIENT", "SETNAME", "semel"]
       case .load(let script): ["SCRIPT", "LOAD", script.source]
-      case .clock: ["EVAL", RedisScript.clock.source, "0"]
+      case .clock: ["TIME"]
       case .memory: ["INFO", "memory"]
       case .persistence: ["INFO", "persistence"]
       case .statistics: ["INFO", "stats"]
@@ -82,6 +86,11 @@ struct RedisHandshake {
     /// This connection cannot be used, for the given reason.
     case fail(String)
   }
+
+  /// The reason to refuse a proxy that takes each command to a connection or a server of its choice: `WAIT` would wait
+  /// for the changes of others, and the end of a connection would end nothing.
+  static let sharedConnection =
+    "a proxy stands before Redis that spreads the commands of one connection over several: give the address of Redis itself, or topology: cluster"
 
   let steps: [Step]
   private var next = 0
@@ -110,20 +119,23 @@ struct RedisHandshake {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
       steps += [.clock, .memory, .persistence, .statistics, .history]
-      if settings.load.minPending != nil { steps += [.server, .identity, .trialEnd] }
+      let needsOwnConnection = settings.load.minPending != nil || settings.demand != nil
+      if needsOwnConnection { steps += [.server, .identity] }
+      if settings.load.minPending != nil { steps.append(.trialEnd) }
       if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
+      if needsOwnConnection { steps += [.server, .identity] }
     case .subscriptions:
       steps.append(.publish(channel: RedisKeys(namespace: settings.namespace).invalidations))
-    case .sentinel: break
+    case .responses, .sentinel: break
     }
     self.steps = steps
   }
 
   /// Handles the reply to the next step.
   mutating func received(_ reply: RedisValue) -> Action {
-    precondition(next < steps.count, "RedisHandshake: a reply after the last step")
+    invariant(next < steps.count, "a reply after the last step")
     let step = steps[next]
     next += 1
     switch (step, reply) {
@@ -142,8 +154,12 @@ struct RedisHandshake {
     case (.server, .error(let text)), (.identity, .error(let text)), (.trialEnd, .error(let text)):
       // The next attempt may find out what this one must know.
       if RedisRefusal.isPassing(text) { return .fail(RedisRefusal.advice(text)) }
-    case (.server, _): server = reply
-    case (.identity, _): identity = reply
+    case (.server, _):
+      if let run = server?.info("run_id"), run != reply.info("run_id") { return .fail(Self.sharedConnection) }
+      server = reply
+    case (.identity, _):
+      if let identity, identity != reply { return .fail(Self.sharedConnection) }
+      identity = reply
     case (.trialEnd, _): result.session = RedisSession(server: server, client: identity, trial: reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):
@@ -151,8 +167,7 @@ struct RedisHandshake {
         return .fail("it is no master but a \(parts.first?.text ?? "server of unknown role")")
       }
     case (.load, .text(let digest)): result.digests.append(digest)
-    case (.clock, .integer(let now)) where now > 0 && StoreInstant(received: now) != nil:
-      result.now = StoreInstant(received: now)
+    case (.clock, _) where StoreInstant(reply) != nil: result.now = StoreInstant(reply)
     case (.wait(let demand), _) where demand.isTrial(reply): break
     case (.authenticate, .text), (.select, .text): break
     default: return .fail("Redis replied to \(step.command[0]) with something other than it should")

@@ -1,3 +1,6 @@
+import Idempotency
+import Platform
+
 /// The findings of one inspection of a running Redis, whose settings may have changed since the handshake.
 struct RedisInspection: Equatable {
   /// The reasons for which this Redis may lose records, one sentence each.
@@ -12,12 +15,12 @@ struct RedisInspection: Equatable {
   var epochs: [String: String] = [:]
 
   /// The commands of an inspection. Their replies have a few hundred bytes, and take some ten microseconds of Redis'
-  /// time.
+  /// time. The clock comes before the epoch: another process that has found it set replaces the epoch.
   ///
   /// - Parameter epochKey: The key of the epoch of this server.
   static func commands(_ keys: RedisKeys, epochKey: String) -> [RedisHandshake.Step] {
     [
-      .memory, .persistence, .statistics, .history, .publish(channel: keys.invalidations),
+      .clock, .memory, .persistence, .statistics, .history, .publish(channel: keys.invalidations),
       .makeEpoch(key: epochKey, RedisEpoch.made()), .readEpoch(key: epochKey),
     ]
   }
@@ -53,7 +56,9 @@ extension RedisPipeline {
     let steps = RedisInspection.commands(keys, epochKey: epochKey)
     var inspection: RedisInspection? = RedisInspection()
     for (index, step) in steps.enumerated() {
+      let sentAt = BootInstant.now
       query(step.command) { reply in
+        if case .clock = step, let reply { self.takeTime(reply, sentAt: sentAt) }
         if let reply { inspection?.take(reply, to: step) } else { inspection = nil }
         guard index == steps.count - 1 else { return }
         if let history = inspection?.history { self.met(history) }

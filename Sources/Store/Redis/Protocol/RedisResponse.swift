@@ -95,10 +95,10 @@ extension RecordedResponse {
   /// The value of the first `Location` field, which is also kept in the record in case the response is evicted.
   var location: String? {
     fields.withUnsafeReadableBytes { bytes in
-      var rest = bytes[...]
-      while let end = rest.firstIndex(of: ASCII.lineFeed) {
-        let line = rest[..<end]
-        rest = rest[(end + 1)...]
+      var start = 0
+      while let end = ASCII.index(of: ASCII.lineFeed, in: bytes, start..<bytes.count) {
+        let line = bytes[start..<end]
+        start = end + 1
         guard line.count > 9, line[line.startIndex + 8] == ASCII.colon,
           ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: line.prefix(8)), "location")
         else { continue }

@@ -45,6 +45,8 @@ struct ScriptReply {
 final class ScriptResult: Sendable {
   enum Word: UInt8 {
     case again = 0x61
+    /// The response that the record would name is not at the server.
+    case bare = 0x62
     /// The owner's record was missing and was made anew.
     case created = 0x63
     case erased = 0x65
@@ -158,6 +160,12 @@ extension ScriptResult {
 }
 
 extension ScriptReply {
+  /// Whether a record was not written because its response, which was written before, is not at the server.
+  var lacksResponse: Bool {
+    guard case .result(let result) = ending else { return false }
+    return result.word == .bare
+  }
+
   /// Whether Redis had no record of a claim that was granted, and made one.
   var isOfLostClaim: Bool {
     guard case .result(let result) = ending else { return false }

@@ -90,6 +90,7 @@ final class RedisRecord: Sendable {
 
   var onlyRejectedSoFar: Bool { flags.onlyRejectedSoFar }
   var followsUnknown: Bool { flags.followsUnknown }
+  var uncountedAttempts: Int { flags.uncountedAttempts }
   /// The place of the response; `nil` if it is not kept.
   var responsePlace: ResponsePlace? { flags.responsePlace }
   /// The end of the fence, as in `StoredRecord`.
@@ -140,6 +141,7 @@ final class RedisRecord: Sendable {
   private struct Flags {
     var onlyRejectedSoFar = false
     var followsUnknown = false
+    var uncountedAttempts = 0
     var responsePlace: ResponsePlace?
     /// Whether location and response are encoded, as `OutcomeCodec` does it.
     var isEncoded = false
@@ -147,6 +149,7 @@ final class RedisRecord: Sendable {
 
     /// Parses the word; `nil` if it has a flag that this version does not know.
     init?(_ word: UnsafeRawBufferPointer) {
+      var isCount = false
       for flag in word {
         switch flag {
         case UInt8(ascii: "o"): onlyRejectedSoFar = true
@@ -154,7 +157,11 @@ final class RedisRecord: Sendable {
         case ResponsePlace.record.rawValue, ResponsePlace.ownKey.rawValue, ResponsePlace.sharedKey.rawValue:
           responsePlace = ResponsePlace(rawValue: flag)
         case encodedFlag: isEncoded = true
-        case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
+        case UInt8(ascii: "n"): isCount = true
+        case UInt8(ascii: "f"): (fencedUntil, isCount) = (StoreInstant(milliseconds: 0), false)
+        case UInt8(ascii: "0")...UInt8(ascii: "9") where isCount:
+          guard uncountedAttempts < Claim.attemptsPerGeneration else { return nil }
+          uncountedAttempts = uncountedAttempts * 10 + Int(flag - 0x30)
         case UInt8(ascii: "0")...UInt8(ascii: "9"):
           guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return nil }
           fencedUntil = StoreInstant(milliseconds: until * 10 + Int64(flag - 0x30))

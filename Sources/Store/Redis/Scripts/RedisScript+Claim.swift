@@ -74,7 +74,7 @@ extension RedisScript {
         if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then
           return {now, 'standing', r}
         end
-        attempt, flags = following, 'u' .. fenced
+        attempt, flags = following, 'u' .. (string.match(flags, 'n%d+') or '') .. fenced
       else
         return {now, 'unreadable', r}
       end

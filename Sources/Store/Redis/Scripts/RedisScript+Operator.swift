@@ -68,7 +68,7 @@ extension RedisScript {
 
   /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS` and the location or the response,
   /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline,
-  /// 11 the attempt that the decision is about, or empty for the last one.
+  /// 11 the attempt that the decision is about, or empty for the last one, 12 what `checkResponse` takes.
   ///
   /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first
   /// half of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response
@@ -87,6 +87,7 @@ extension RedisScript {
       local ended = state == 'completed' and age < 0 or state == 'released' and age < tonumber(remember)
       local amends = ARGV[9] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16)
       if (open or ended and amends) and (ARGV[11] == '' or ARGV[11] == attempt) then
+        \(checkResponse(argument: 12))
         local place = string.find(flags, 'k', 1, true) and 'r' or string.find(flags, 'b', 1, true) and 'r:' .. owner
         flags = string.gsub(flags, '[-okebx]', '') .. ARGV[6]
         local live = tonumber(remember)
@@ -121,7 +122,8 @@ extension RedisScript {
     """
 
   /// The arguments: 1 the cursor of Redis' own walk over its keys, 2 a pattern that the keys of records match, 3 the
-  /// number of keys of a step, 4 the number of bytes of a key before the ID.
+  /// number of keys of a step, 4 the number of bytes of a key before the ID. The key is any that the server has: what
+  /// stands before a server, or spreads commands over several, refuses a script without one.
   ///
   /// A walk while other commands run visits each record that remains at least once. The reply contains the next cursor
   /// and, for each record that is open or cannot be read, its ID and text. If only the response of a record cannot be

@@ -31,7 +31,7 @@ extension RedisScript {
 
   /// The arguments: 1 the beginning, 2 the attempt, 3 `RETENTION 0 REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]
   /// STATUS` and the location or the response, 4 time to live, 5 when the record was first seen, 6 the present time, or
-  /// empty if Redis' own is to be read, which takes a quarter of the script's time.
+  /// empty if Redis' own is to be read, which takes a quarter of the script's time, 7 what `checkResponse` takes.
   static let completeSource = """
     local now, text
     if ARGV[6] == '' then
@@ -51,6 +51,7 @@ extension RedisScript {
         return {now, 'again'}
       end
       if state == 105 or state == 117 then
+        \(checkResponse(argument: 7))
         redis.call('SET', KEYS[1], ARGV[1] .. 'completed ' .. ARGV[2] .. ' ' .. math.max(now - ARGV[5], 0)
           .. ' ' .. text .. ' ' .. ARGV[3], 'PX', ARGV[4])
         redis.pcall('PUBLISH', KEYS[1], '')
@@ -59,7 +60,7 @@ extension RedisScript {
     end
     """
 
-  /// The arguments: 1 the beginning, 2 `remembered` or `deleted`.
+  /// The arguments: 1 the beginning, 2 `remembered`, `uncounted` or `deleted`.
   ///
   /// The remaining record keeps the values that Redis has: an owner that releases a claim whose reply was lost does not
   /// know them.
@@ -79,6 +80,10 @@ extension RedisScript {
           redis.call('DEL', KEYS[1])
         else
           flags = string.gsub(flags, '[-o]', '')
+          if ARGV[2] == 'uncounted' then
+            local uncounted = (string.match(flags, 'n(%d+)') or 0) + 1
+            flags = 'n' .. uncounted .. string.gsub(flags, 'n%d+', '')
+          end
           redis.call('SET', KEYS[1], ARGV[1] .. 'released ' .. first .. ' ' .. now .. ' 0 ' .. unknown
             .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' ' .. print,
             'PX', math.max(1, tonumber(remember), fence))

@@ -9,7 +9,8 @@
 ///
 /// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: the grant and the lease (`in_flight`), the loss and 0
 /// (`unknown`), the release and 0 (`released`), the completion and the retention (`completed`), and the moment and the
-/// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), the place of the
+/// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), `n` with the number of
+/// attempts that do not count (on routes with `max_attempts`; an earlier version does not read it), the place of the
 /// response (`ResponsePlace`), `x` (location and response are encoded, see `OutcomeCodec`), `f` with the end of the
 /// fence of a record that was forgotten before, or `-` for none of these. The key lives at least as long as that fence.
 /// A record that its owner has completed is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is
@@ -22,25 +23,28 @@
 /// place. One text takes a quarter less of Redis' time per claim than a hash.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
-/// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches
-/// one key, no owner overwrites another's response, and Lua copies no large text.
+/// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command writes
+/// one key, no owner overwrites another's response, and Lua copies no large text. The script looks whether it is there
+/// (`checkResponse`): the server that has taken the response may not be the one that takes the record.
 ///
 /// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to live
 /// again, as it is: Redis (from 7.2 on) and Valkey take a wait for replicas as one for the last write of its connection,
 /// and this copy may be the first on this one. `touch` does the same after a script that has only read a completed
 /// record (`ReplicaWaits`).
 ///
-/// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error
-/// leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less
-/// than can be measured if nobody subscribes, so the scripts need not know whether somebody does.
+/// Every script but `list` and `search` writes one key, and reads no other one but that of its response. It reads first
+/// and writes last, so that an error leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail
+/// what was written. It costs less than can be measured if nobody subscribes, so the scripts need not know whether
+/// somebody does.
 ///
 /// The reply is the store's time alone if the script succeeded and has nothing more to report. Otherwise it is an array
 /// of the time, a word that is identified by its first letter (`ScriptResult.Word`), and the word's values. Some words
 /// are successes with a result: `granted` with the record, unless the claim made it as its first attempt; `created` of
 /// a `renew` or `complete` that made a missing record anew; `again` of a repeated `complete` or `forget`; `view`,
-/// `erased`, `fact`, `walked` and `hits`. The others say why nothing was done.
+/// `erased`, `fact`, `walked` and `hits`. The others say why nothing was done; after `bare` Semel writes the response
+/// and the record again.
 enum RedisScript: Int, CaseIterable {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, clock, touch
+  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, touch
 
   /// The script's source in Lua 5.1.
   var source: String {
@@ -56,7 +60,6 @@ enum RedisScript: Int, CaseIterable {
     case .list: Self.time + Self.listSource
     case .search: Self.time + Self.searchSource
     case .fact: Self.time + Self.factSource
-    case .clock: Self.time + "return now"
     case .touch: Self.look + Self.touchSource
     }
   }
@@ -68,25 +71,24 @@ enum RedisScript: Int, CaseIterable {
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true
-    case .release, .markUnknown, .find, .list, .search, .fact, .clock, .touch: false
+    case .release, .markUnknown, .find, .list, .search, .fact, .touch: false
     }
   }
 
-  /// The number of keys, and of further arguments.
+  /// The number of keys, at least one, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {
     case .claim: (1, 8)
     case .renew: (1, 4)
-    case .complete: (1, 6)
+    case .complete: (1, 7)
     case .release: (1, 2)
     case .markUnknown: (1, 4)
     case .find: (1, 0)
     case .forget: (1, 6)
-    case .resolve: (1, 11)
-    case .list: (0, 4)
-    case .search: (0, 7)
+    case .resolve: (1, 12)
+    case .list: (1, 4)
+    case .search: (1, 7)
     case .fact: (1, 3)
-    case .clock: (0, 0)
     case .touch: (1, 0)
     }
   }
@@ -105,6 +107,18 @@ enum RedisScript: Int, CaseIterable {
     left = math.max(left, (string.match(flags or '', 'f(%d+)') or 0) - now)
     if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
     """
+
+  /// Ends the script with `bare` if the response that the record is about to name is not at this server. The argument
+  /// is the end of that response's key from `:r:` on, or empty if there is none.
+  ///
+  /// A server that cannot tell (the slot is on its way, the key is not its own) does not hold the record up.
+  static func checkResponse(argument: Int) -> String {
+    """
+    if ARGV[\(argument)] ~= '' and redis.pcall('STRLEN', KEYS[1] .. ARGV[\(argument)]) == 0 then
+      return {now, 'bare'}
+    end
+    """
+  }
 
   private static let time = """
     local t = redis.call('TIME')

@@ -14,12 +14,17 @@ final class RedisAlarm: Sendable {
     var lineage = ReplicationLineage()
     var observers: [@Sendable () -> Void] = []
     var announcedAt: BootInstant?
+    /// The difference of each server's clock to this machine's after its last step, in milliseconds.
+    var differences: [String: Int64] = [:]
   }
 
   private let logger: Logger
   private let state = Mutex(State())
   /// The nanoseconds of `changedAt`; 0 for none. Atomic, since every claim reads it.
   private let changedAtNanoseconds = Atomic<Int64>(0)
+
+  /// The shortest time for which an outcome that this process has recorded is remembered, in milliseconds.
+  private let shortestLife = Atomic<Int64>(.max)
 
   /// The nanoseconds of the time until which writes that an outage has held up may come; 0 for none.
   private let writesMayComeUntil = Atomic<Int64>(0)
@@ -82,11 +87,26 @@ final class RedisAlarm: Sendable {
     return now >= changedAt + span
   }
 
-  /// Logs that Redis' clock was set.
-  func clockStepped(by step: Milliseconds, of server: String) {
+  /// Takes the time for which an outcome of this process is remembered.
+  func recorded(for life: Milliseconds) {
+    guard life.count < shortestLife.load(ordering: .relaxed) else { return }
+    shortestLife.min(life.count, ordering: .relaxed)
+  }
+
+  /// Takes and logs a step of Redis' clock. Returns whether outcomes have expired by it that were recorded just before:
+  /// each event loop meets the step, and the first one is told.
+  ///
+  /// - Parameter difference: The difference to this machine's clock after the step, in milliseconds.
+  func clockStepped(by step: Milliseconds, to difference: Int64, of server: String) -> Bool {
+    let span = state.withLock { state in
+      let before = difference - step.count
+      defer { state.differences[server] = difference }
+      return difference - max(before, state.differences[server] ?? before)
+    }
     logger.warning(
       "Redis' clock was set: all running requests renew their leases, which are judged by it",
       metadata: ["server": "\(server)", "milliseconds": "\(step.count)"])
+    return span > shortestLife.load(ordering: .relaxed)
   }
 
   /// Whether other processes must hear of it now.

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// The counters of one event loop's connections, for the metrics page. Safe to read from any thread.
 public final class RedisCounters: Sendable {
@@ -65,7 +66,10 @@ public final class RedisCounters: Sendable {
     upCount.wrappingAdd(1, ordering: .relaxed)
   }
 
-  func disconnected() { upCount.wrappingSubtract(1, ordering: .relaxed) }
+  func disconnected() {
+    let left = upCount.wrappingSubtract(1, ordering: .relaxed).newValue
+    invariant(left >= 0, "a connection to Redis ends twice")
+  }
 
   func redirected(_ kind: ClusterRefusal.Kind) { redirectCounts.withLock { $0[kind, default: 0] += 1 } }
 

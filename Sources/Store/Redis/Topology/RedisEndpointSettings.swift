@@ -49,6 +49,8 @@ public struct RedisEndpointSettings: Sendable {
   public var database = 0
   /// The time-out of one call as a whole, including the wait for a connection and repetitions.
   public var timeout: Milliseconds = 500
+  /// The time after which a connection for large responses is given up if no byte has passed; at least `timeout`.
+  var maxSilence: Milliseconds = .seconds(5)
   /// The first part of every key and channel.
   public var namespace = "semel"
   /// Whether a Redis that may evict or lose records is refused. If not, a warning is logged.

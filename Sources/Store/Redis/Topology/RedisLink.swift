@@ -1,34 +1,9 @@
 import Idempotency
 import Logging
 import NIOCore
-import NIOPosix
 import Platform
 import TLS
 import Wire
-
-/// The user of a link, which is called on its loop alone.
-protocol RedisLinkUser: AnyObject {
-  /// Handles a new connection that is ready for commands.
-  ///
-  /// - Parameter isBack: Whether there was one before, which was lost.
-  /// - Returns: The reason for which this Redis is refused; `nil` if it is accepted.
-  func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String?
-  /// Handles the next reply, in the order of the commands.
-  func linkReceived(_ reply: borrowing HiredisReply)
-  /// Handles the end of a read: all replies that have arrived were passed on.
-  func linkReadAll()
-  /// Handles the imminent writing of all commands that were appended so far. A command that this call appends is the
-  /// last one of the write.
-  func linkWillWrite()
-  /// Handles the writing of all commands that were appended so far.
-  func linkWrote()
-  /// Handles the loss of the connection, or a failed attempt to connect.
-  func linkIsDown(_ reason: String)
-}
-
-extension RedisLinkUser {
-  func linkWillWrite() {}
-}
 
 /// One connection to Redis, which is established, initialised by a handshake, and re-established after a loss. Confined
 /// to its loop.
@@ -56,9 +31,20 @@ final class RedisLink: @unchecked Sendable {
   let monitor: StoreMonitor
   private let purpose: RedisPurpose
   private let lookups: HostLookups
-  private let logger: Logger
+  let logger: Logger
   /// The server's address; `nil` until it is known.
-  private(set) var address: ServerAddress?
+  private(set) var address: ServerAddress? {
+    didSet { presence = address.flatMap { presences?.of($0) } }
+  }
+  let presences: RedisPresences?
+  /// The state of the server as the process last heard of it; `nil` if that is of no interest.
+  private(set) var presence: RedisPresence?
+  /// The time at which bytes last arrived on this connection, or on an earlier one.
+  private(set) var readAt = BootInstant(nanoseconds: 0)
+  /// The numbers of bytes that have arrived, and that were written.
+  private(set) var (readBytes, writtenBytes) = (0, 0)
+  /// The beginning of the last attempt if that has failed; `nil` if a connection was established since.
+  private(set) var failedAttemptAt: BootInstant?
   /// The number of attempts to connect, by which a late channel of an earlier one is recognised.
   private var attempt = 0
   /// Whether a connection was established before.
@@ -92,12 +78,15 @@ final class RedisLink: @unchecked Sendable {
   ///   - counters: The counters, which several links may share.
   ///   - isOnly: Whether the counters' state is this link's own.
   ///   - lookups: The lookups of host names.
+  ///   - presences: What the process hears of servers; `nil` if this server does not count there.
   init(
     context: EventLoopContext, settings: RedisEndpointSettings, purpose: RedisPurpose,
     address: ServerAddress?, counters: RedisCounters = RedisCounters(), isOnly: Bool = true,
-    lookups: HostLookups = .shared, logger: Logger
+    lookups: HostLookups = .shared, presences: RedisPresences? = nil, logger: Logger
   ) {
     self.lookups = lookups
+    self.presences = presences
+    presence = address.flatMap { presences?.of($0) }
     self.context = context
     self.settings = settings
     self.purpose = purpose
@@ -107,8 +96,16 @@ final class RedisLink: @unchecked Sendable {
     monitor = isOnly ? counters.monitor : StoreMonitor(.connecting)
   }
 
-  var isUp: Bool {
-    if case .up = state { true } else { false }
+  var isUp: Bool { handler != nil }
+
+  /// The connection, once it is ready for commands.
+  var handler: RedisChannelHandler? {
+    if case .up(let handler) = state { handler } else { nil }
+  }
+
+  /// Whether an attempt to connect is under way.
+  var isConnecting: Bool {
+    if case .connecting = state { true } else { false }
   }
 
   /// Whether replies wait in the socket, which a loop that stood still has not read yet.
@@ -133,6 +130,7 @@ final class RedisLink: @unchecked Sendable {
   func move(to address: ServerAddress) {
     guard address != self.address else { return }
     self.address = address
+    failedAttemptAt = nil
     switch state {
     case .closed: return
     case .up, .connecting:
@@ -190,6 +188,7 @@ final class RedisLink: @unchecked Sendable {
     var leaving = spare
     spare = ByteBuffer()
     swap(&leaving, &outbound)
+    writtenBytes += leaving.readableBytes
     handler.write(leaving)
     leaving.clear()
     if leaving.capacity <= Self.keptCapacity { spare = leaving }
@@ -220,19 +219,16 @@ extension RedisLink {
 
   private func connect(to address: ServerAddress) {
     let attempt = attempt
-    let bootstrap = ClientBootstrap(group: context.loop)
-      .resolver(HostResolver(on: context.loop, lookups: lookups))
-      .connectTimeout(.milliseconds(Self.attemptSpan.count))
-      // A second read would usually find nothing.
-      .channelOption(.maxMessagesPerRead, value: 1)
-      .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture { try self.addHandlers(to: channel, at: address, attempt) }
-      }
-    let connected =
+    let place: OutgoingConnection.Place =
       switch address {
-      case .tcp(let host, let port): bootstrap.connect(host: host, port: port)
-      case .unix(let path): bootstrap.connect(unixDomainSocketPath: path)
+      case .tcp(let host, let port): .tcp(host: host, port: port)
+      case .unix(let path): .unix(path: path)
       }
+    var connection = OutgoingConnection(to: place, timeout: .milliseconds(Self.attemptSpan.count)) {
+      try self.addHandlers(to: $0, at: address, attempt)
+    }
+    connection.lookups = lookups
+    let connected = context.sockets.connect(connection, on: context.loop)
     connected.whenFailure { error in
       guard case .connecting(nil, _) = self.state, attempt == self.attempt else { return }
       self.fail("\(self.peer) cannot be reached: \(plainText(of: error))")
@@ -290,6 +286,13 @@ extension RedisLink {
     send(to: handler)
   }
 
+  /// Takes the arrival of bytes, before what they say.
+  func arrived(_ count: Int) {
+    readAt = .now
+    readBytes += count
+    presence?.heard(at: readAt)
+  }
+
   func received(_ reply: borrowing HiredisReply) {
     switch state {
     case .up: user?.linkReceived(reply)
@@ -315,6 +318,7 @@ extension RedisLink {
     state = .up(handler)
     let before = outage
     outage = nil
+    failedAttemptAt = nil
     backoff.succeeded()
     counters.connected(isAgain: hasStood)
     let isBack = hasStood
@@ -327,6 +331,7 @@ extension RedisLink {
       case .records: "Redis is back"
       case .subscriptions: "the subscription to Redis is back"
       case .sentinel: "Sentinel is back"
+      case .responses: "Redis for responses is back"
       }
     logger.notice(message, metadata: ["after": "\(before.reason)"])
   }
@@ -336,9 +341,11 @@ extension RedisLink {
     let before = state
     switch before {
     case .closed, .waiting: return
-    case .connecting, .up: break
+    case .connecting: failedAttemptAt = attemptedAt
+    case .up: break
     }
-    pause(because: reason)
+    // The loss of a connection for responses is that of what was on its way there.
+    pause(because: reason, isOutage: purpose != .responses)
     if let address { didFail(address, reason) }
     drop(before, reason)
   }

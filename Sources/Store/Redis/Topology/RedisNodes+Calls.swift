@@ -160,6 +160,23 @@ extension RedisNodes {
     for master in masters { master.query(["PUBLISH", channel, message]) { _ in } }
   }
 
+  /// Reads the time of a server.
+  func readTime() async throws(StoreError) {
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    while true {
+      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
+      let (pipeline, _) = try await node(.any, nil, &copies)
+      let reply = await withUnsafeContinuation { continuation in
+        pipeline.readTime { continuation.resume(returning: $0) }
+      }
+      switch reply {
+      case .error(let text)?: throw RedisRefusal.error(text)
+      case nil: _ = try copies.ended(.lost("Redis gave no reply"))
+      default: return
+      }
+    }
+  }
+
   /// The reply to a command that is no script. It is not repeated if its reply was lost.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
     var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
@@ -180,7 +197,7 @@ extension RedisNodes {
   /// Waits for a connection to the node of the next copy, until the call's deadline. Fails at once if the outage has
   /// already lasted for longer than a call.
   @inline(never)
-  private func node(
+  func node(
     _ route: RedisRoute, _ script: RedisScript?, _ copies: inout CommandAttempts
   ) async throws(StoreError) -> (RedisPipeline, isAsking: Bool) {
     switch copies.takeNext() {
@@ -215,7 +232,8 @@ extension RedisNodes {
         throw copies.refused(hold)
       }
       if let found, found.link.isUp { return found }
-      guard copies.deadline > BootInstant.now, !isOutageLong(found) else {
+      // In milliseconds, as the wait: what is left of the last one would be waited for in a circle.
+      guard copies.deadline - BootInstant.now > 0, !isOutageLong(found) else {
         throw copies.error(outageReason(found))
       }
       await change(by: copies.deadline)

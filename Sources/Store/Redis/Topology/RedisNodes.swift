@@ -20,6 +20,10 @@ final class RedisNodes: @unchecked Sendable {
   private let sessions = RedisSessions()
   /// The claims that share a command with an earlier one.
   let shared = SharedClaims()
+  /// The turns of the responses that have keys of their own.
+  let turns: ResponseTurns
+  /// The readings of such responses that are under way, by their keys.
+  var readings: [String: ResponseReading] = [:]
   /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
   /// The connections to a cluster's nodes.
@@ -53,6 +57,7 @@ final class RedisNodes: @unchecked Sendable {
     self.logger = logger
     self.subscriber = subscriber
     keys = RedisKeys(namespace: settings.namespace)
+    turns = ResponseTurns(timers: context.timers)
     admission = (!settings.awaitsAdmission, nil)
     switch settings.topology {
     case .cluster: single = nil
@@ -83,7 +88,7 @@ final class RedisNodes: @unchecked Sendable {
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
-      isOnly: isOnly, logger: logger)
+      isOnly: isOnly, presences: subscriber.presences, logger: logger)
     return RedisPipeline(
       context: context, link: link, subscriber: subscriber, sessions: sessions, shared: shared)
   }
@@ -92,8 +97,8 @@ final class RedisNodes: @unchecked Sendable {
     context.loop.assertInEventLoop()
     guard !isClosed else { return }
     single?.start()
-    guard case .cluster(let seeds) = settings.topology else { return }
-    for seed in seeds { _ = pipeline(at: seed) }
+    guard case .cluster = settings.topology else { return }
+    connectToSeeds()
     watchMap()
   }
 
@@ -141,7 +146,7 @@ final class RedisNodes: @unchecked Sendable {
     guard !nodes.isEmpty else { return onFindings(nil) }
     var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
     for node in nodes {
-      node.inspect(epochKey: epochKey(of: node)) { found in
+      node.inspect(epochKey: factsKey(of: node.link.address)) { found in
         left -= 1
         if let found { all = all?.joined(with: found) ?? found }
         if left == 0 { onFindings(all) }
@@ -149,9 +154,12 @@ final class RedisNodes: @unchecked Sendable {
     }
   }
 
-  /// The key of the epoch of a server. It moves with its slot, which the server's others may leave.
-  private func epochKey(of node: RedisPipeline) -> String {
-    guard let map, let slot = map.firstSlots.first(where: { $0.master == node.link.address })?.slot else {
+  /// The key of the facts about a server, which it has itself. It moves with its slot, which the server's others may
+  /// leave.
+  ///
+  /// - Parameter address: The server's address; `nil` outside a cluster.
+  func factsKey(of address: ServerAddress?) -> String {
+    guard let map, let slot = map.firstSlots.first(where: { $0.master == address })?.slot else {
       return keys.facts
     }
     let tag = tags[slot] ?? SlotMap.tag(of: slot)

@@ -21,9 +21,11 @@ extension RedisPipeline {
   func met(_ history: ReplicationHistory) {
     let now = BootInstant.now
     mayBeReplica = history.isOfReplica
-    guard let promotion = subscriber.alarm.met(history, of: name, at: now),
-      now - promotion.at < Self.promotionTime
-    else { return }
+    guard let promotion = subscriber.alarm.met(history, of: name, at: now) else { return }
+    // An outcome that was cached, also over this loop's connection to the former server, may not be in the new one.
+    if promotedHistory != history.id { subscriber.dropCachedOutcomes() }
+    promotedHistory = history.id
+    guard now - promotion.at < Self.promotionTime else { return }
     if let demand = settings.demand, demand.replicas > 0 {
       holdClaims(until: promotion.at + settings.failoverGrace)
     }
@@ -33,8 +35,9 @@ extension RedisPipeline {
 
   /// Takes a step of the server's clock.
   func clockStepped(by step: Milliseconds) {
-    subscriber.alarm.clockStepped(by: step, of: name)
-    subscriber.clockStepped()
+    let isLoss = subscriber.alarm.clockStepped(by: step, to: clock.difference, of: name)
+    if isLoss { subscriber.inspector.expired() }
+    subscriber.dropCachedOutcomes()
     holdClaims(until: BootInstant.now + Self.clockGrace)
     renewLeases()
   }

@@ -15,8 +15,10 @@ extension RedisPipeline {
     timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
   }
 
-  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
-  /// is given up; if a repeated command had only the rest of it, the connection is kept.
+  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, and nothing has
+  /// arrived for as long, the connection is given up. Otherwise Redis replies, only later: a new connection would have to
+  /// wait just as long, and what has been done for the replies would be lost. If a repeated command had only the rest of
+  /// the time-out, the connection is kept as well.
   private func expire() {
     let now = BootInstant.now
     let due = timer?.at ?? now
@@ -26,12 +28,11 @@ extension RedisPipeline {
     {
       return arm(at: later)
     }
-    if let first = pending.first, first.overdueAt(settings.timeout) <= now {
-      timeOut(at: now)
-      return link.fail("Redis did not reply in \(settings.timeout.count) ms")
-    }
+    let silentFrom = link.readAt + settings.timeout
+    let isStuck = pending.first.map { max($0.overdueAt(settings.timeout), silentFrom) <= now } ?? false
     timeOut(at: now)
-    var next = pending.first.map { $0.overdueAt(settings.timeout) }
+    if isStuck { return link.fail("Redis did not reply in \(settings.timeout.count) ms") }
+    var next = pending.first.map { max($0.overdueAt(settings.timeout), silentFrom) }
     for command in pending where command.waiter != nil {
       next = min(next ?? command.deadline, command.deadline)
     }

@@ -45,6 +45,8 @@ extension RedisPipeline {
     }
 
     func finish(with reply: ScriptReply, timeout: Milliseconds) {
+      var reply = reply
+      if case .plainClaim(let claim) = kind { reply.plain = claim }
       switch waiter {
       case .task(let continuation): continuation.resume(returning: reply)
       case .call(let onReply): onReply(reply, CommandAttempts(timeout: timeout, deadline: deadline))

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// Commands that cost Redis less under load, and the end of what an earlier connection has left of them.
 extension RedisPipeline {
@@ -19,6 +20,7 @@ extension RedisPipeline {
       let since = latestUnderLoad(at: now, maxAge: settings.load.maxClaimAge),
       let firstSeen = clock.estimate(at: now)
     else { return false }
+    invariant(link.isUp, "a claim without a connection")
     let claim = PlainClaim(firstSeen: firstSeen, since: since, attempt: firstAttempt)
     link.append { buffer in
       let capacity = PlainClaim.head.count + keys.capacity + RedisCommandWriter.capacity(of: request)

@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Wire
 
 /// The commands of one event loop that wait for their replies, in the order in which they were written. Confined to its
 /// loop.
@@ -14,6 +15,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let link: RedisLink
   let keys: RedisKeys
   let subscriber: RedisSubscriber
+  /// The connection to the same server for the responses that have keys of their own.
+  let responses: RedisResponseLine
   /// The scripts that wait for replicas; `nil` if a change counts as soon as Redis has it.
   let waits: ReplicaWaits?
   var pending = CircularBuffer<Pending>(initialCapacity: 64)
@@ -61,6 +64,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var mayBeReplica = false
   /// Whether the owners know that this connection's server has taken over from another one.
   var isAlarmed = false
+  /// The history of the last promotion after which cached outcomes were dropped; `nil` before the first.
+  var promotedHistory: String?
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private(set) var isAdmissionRefused = false
 
@@ -74,10 +79,12 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     self.link = link
     self.subscriber = subscriber
     settings = link.settings
+    responses = RedisResponseLine(beside: link)
     keys = RedisKeys(namespace: settings.namespace)
     hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
     waits = settings.demand.map { ReplicaWaits($0, timeout: link.settings.timeout, context: context) }
     link.user = self
+    responses.needsSign = { [unowned self] in query(["PING"]) { _ in } }
     waits?.didChange = { [unowned self] in shortageChanged() }
     // An empty write, at whose end `linkWillWrite` appends the waiting command.
     waits?.needsWrite = { if link.isUp { link.append { _ in } } }
@@ -127,11 +134,12 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   func close() {
     heartbeat?.cancel()
     (didChange, didRefuse, didFallShort) = ({}, { _ in }, { _ in })
+    responses.close()
     link.close()
   }
 
   /// Whether no command waits for its reply.
-  var isIdle: Bool { pending.isEmpty }
+  var isIdle: Bool { pending.isEmpty && responses.isIdle }
 
   /// The server's address, for messages and for an order of nodes.
   var name: String { link.address.map { "\($0)" } ?? "Redis" }
@@ -166,7 +174,7 @@ extension RedisPipeline {
     onReply: @escaping (RedisPlainCommand.Reply) -> Void
   ) {
     context.loop.preconditionInEventLoop()
-    precondition(link.isUp, "RedisPipeline: a command without a connection")
+    invariant(link.isUp, "a command without a connection")
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
@@ -203,7 +211,7 @@ extension RedisPipeline {
   ) {
     // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
-    precondition(link.isUp, "RedisPipeline: a command without a connection")
+    invariant(link.isUp, "a command without a connection")
     let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
@@ -243,13 +251,28 @@ extension RedisPipeline {
     let now = BootInstant.now
     let minSilence = Milliseconds(Self.keepAlive.nanoseconds / 2_000_000)
     guard link.isUp, let lastReplyAt, now - lastReplyAt >= minSilence else { return }
-    append(.clock, nil, 0, now + settings.timeout, nil) { _, _ in }
+    readTime()
+  }
+
+  /// Reads the server's time, and calls `onReply` with the reply, or with `nil` if there is none.
+  func readTime(onReply: @escaping (RedisValue?) -> Void = { _ in }) {
+    let sentAt = BootInstant.now
+    query(RedisHandshake.Step.clock.command) { [self] reply in
+      if let reply { takeTime(reply, sentAt: sentAt) }
+      onReply(reply)
+    }
+  }
+
+  /// Takes the reply to a reading of the server's time.
+  func takeTime(_ reply: RedisValue, sentAt: BootInstant) {
+    if let now = StoreInstant(reply) { take(now, sentAt: sentAt) }
   }
 }
 
 extension RedisPipeline {
   func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
-    precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
+    invariant(pending.isEmpty && unwritten == 0, "commands are left of the connection before")
+    invariant(result.digests.count == RedisScript.allCases.count, "a connection without all scripts")
     let begunAt = BootInstant.now
     lastReplyAt = begunAt
     if isBack { subscriber.alarm.noteReturn(at: begunAt, callTime: settings.timeout) }
@@ -285,7 +308,7 @@ extension RedisPipeline {
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
-    let receivedAt = receivedAt ?? BootInstant.now
+    let receivedAt = receivedAt ?? link.readAt
     self.receivedAt = receivedAt
     guard let command = pending.popFirst() else {
       return link.fail("Redis sent an unexpected reply")
@@ -340,6 +363,8 @@ extension RedisPipeline {
   }
 
   func linkIsDown(_ reason: String) {
+    // The server may be another one by the next connection.
+    responses.close()
     clock.reset()
     let orphans = pending
     let written = max(0, orphans.count - unwritten)

@@ -29,6 +29,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   let inspector: RedisInspector
   private let logger: Logger
   private var topics: [String: RedisTopic] = [:]
+  private var watchCount = 0
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
   /// The time of the last beat; `nil` before the first.
@@ -49,6 +50,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   let epoch: RedisEpoch
   let warnings: RedisWarnings
   let alarm: RedisAlarm
+  /// The signs of life that this process hears of the servers.
+  let presences = RedisPresences()
 
   /// Creates the subscriber, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
@@ -69,7 +72,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
       address = seeds[0]
     }
     link = RedisLink(
-      context: context, settings: settings, purpose: .subscriptions, address: address, logger: logger)
+      context: context, settings: settings, purpose: .subscriptions, address: address, presences: presences,
+      logger: logger)
     if case .sentinel(let sentinels, let master, let login) = settings.topology {
       sentinel = SentinelMonitor(
         context: context, settings: settings, sentinels: sentinels, master: master, login: login,
@@ -205,11 +209,13 @@ extension RedisSubscriber {
     topics[channel] = topic
     // Without a connection, the next one subscribes to the topic at its start.
     if link.isUp, topic.subscription == .missing { subscribe(to: topic, on: channel) }
-    topic.watches[ObjectIdentifier(watch)] = watch
+    watchCount += 1
+    watch.number = watchCount
+    topic.watches[watch.number] = watch
     if topic.subscription == .confirmed {
       watch.begin(.confirmed)
     } else {
-      topic.unconfirmed.insert(ObjectIdentifier(watch))
+      topic.unconfirmed.insert(watch.number)
     }
   }
 
@@ -223,8 +229,8 @@ extension RedisSubscriber {
     context.loop.execute {
       let channel = self.keys.channel(watch.id)
       guard let topic = self.topics[channel] else { return }
-      topic.watches[ObjectIdentifier(watch)] = nil
-      topic.unconfirmed.remove(ObjectIdentifier(watch))
+      topic.watches[watch.number] = nil
+      topic.unconfirmed.remove(watch.number)
       guard topic.watches.isEmpty else { return }
       self.topics[channel] = nil
       if self.link.isUp { self.send(["UNSUBSCRIBE", channel], .leaving) }
@@ -339,9 +345,9 @@ extension RedisSubscriber {
     notify(isCoherentNow ? .up : .down)
   }
 
-  /// Has the observers drop all cached outcomes, because Redis' clock was set: their remaining times are no longer
-  /// right. Safe to call on any loop.
-  func clockStepped() {
+  /// Has the observers drop all cached outcomes: Redis' clock was set, so that their remaining times are no longer right,
+  /// or a server has taken over that may lack their records. Safe to call on any loop.
+  func dropCachedOutcomes() {
     context.loop.execute { self.emptyCaches() }
   }
 

@@ -12,6 +12,8 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
   private let subscriber: RedisSubscriber
   private let signal: Signal
   private(set) var beginning = Beginning.requested
+  /// The number among the watches of its subscriber. Confined to the subscriber's loop.
+  var number = 0
 
   init(id: RecordID, context: EventLoopContext, subscriber: RedisSubscriber) {
     self.id = id
@@ -57,7 +59,8 @@ final class RedisTopic {
   }
 
   var subscription = Subscription.missing
-  var watches: [ObjectIdentifier: RedisWatch] = [:]
+  /// By their numbers.
+  var watches: [Int: RedisWatch] = [:]
   /// The watches that wait for the confirmation of the subscription.
-  var unconfirmed: Set<ObjectIdentifier> = []
+  var unconfirmed: Set<Int> = []
 }

@@ -51,6 +51,8 @@ extension RedisNodes {
   /// have an old one, so that it is not queried twice in a row.
   func readMap() {
     let sources = pipelines.values.filter(\.link.isUp).sorted { $0.name < $1.name }
+    // Every known master may be a replica by now, which cannot wait for replicas.
+    if sources.isEmpty { connectToSeeds() }
     guard !isReadingMap, !sources.isEmpty else { return }
     isReadingMap = true
     readingTurn += 1
@@ -64,6 +66,12 @@ extension RedisNodes {
         mapFault = Self.fault(of: reply, from: address)
       }
     }
+  }
+
+  /// Connects to the nodes that the settings name, as far as they are not connected.
+  func connectToSeeds() {
+    guard case .cluster(let seeds) = settings.topology else { return }
+    for seed in seeds { _ = pipeline(at: seed) }
   }
 
   private static func fault(of reply: RedisValue, from address: ServerAddress) -> String {

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// The waits of one connection for replicas: they decide when the waiting command is written, which scripts' replies
 /// need one, and when claims are refused without a try. Pure.
@@ -42,7 +43,7 @@ struct ReplicaProof {
   /// Takes scripts that were proven, given up, or changed nothing.
   mutating func settled(_ count: Int = 1) {
     openCount -= count
-    precondition(openCount >= 0, "ReplicaProof: more scripts settled than were written")
+    invariant(openCount >= 0, "more scripts settled than were written")
   }
 
   /// Decides on the connection's next write. Returns whether the waiting command ends it, and then counts as written.
@@ -58,7 +59,7 @@ struct ReplicaProof {
   ///   - isMet: Whether enough replicas have everything that was changed before.
   ///   - last: The store's time in the last covered reply before it; `nil` if there was none, or it has an estimate.
   mutating func waited(isMet: Bool, last: StoreInstant?) {
-    guard let since = waitingSince else { preconditionFailure("ReplicaProof: a reply without a wait") }
+    guard let since = waitingSince else { invariantBroken("a reply without a wait") }
     waitingSince = nil
     if isMet {
       missingSince = nil
@@ -95,7 +96,7 @@ struct ReplicaProof {
       case .standing, .view:
         guard let record = result.record, record.state == .completed else { return false }
         return provenUntil.map { record.since >= $0 } ?? true
-      case .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
+      case .bare, .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
       }
     case .undecided, .refused, .redirected, .lost, .unwritten, .timedOut: return false
     }

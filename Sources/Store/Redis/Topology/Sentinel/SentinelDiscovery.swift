@@ -33,7 +33,7 @@ struct SentinelDiscovery {
   ///   - sentinels: The Sentinels' addresses, at least one.
   ///   - name: The name under which they know the master.
   init(sentinels: [ServerAddress], name: String) {
-    precondition(!sentinels.isEmpty, "SentinelDiscovery: no Sentinel")
+    invariant(!sentinels.isEmpty, "a topology of Sentinels without one")
     self.sentinels = sentinels
     self.name = name
   }

@@ -1,0 +1,86 @@
+import Wire
+
+/// The parts of a `multipart` body of any type, without the boundaries that divide them, which a client makes anew for
+/// each delivery. A part that is itself divided is read the same way.
+struct NestedParts {
+  /// The maximum number of bodies within one another that are divided. Each costs a pass over its bytes.
+  private static let maxLevels = 4
+
+  private let body: UnsafeRawBufferPointer
+  private let parts: [Multipart.Part]
+  private let level: Int
+
+  /// Divides a body; `nil` if it is not entirely parts. Line ends before and after it do not matter.
+  init?(_ body: UnsafeRawBufferPointer, boundary: [UInt8], level: Int = 1) {
+    let text = Multipart.withoutOuterLineEnds(body)
+    guard level <= Self.maxLevels, let divided = Multipart(text, boundary: boundary) else { return nil }
+    self.body = text
+    self.level = level
+    parts = divided.parts
+  }
+
+  /// Writes the fields and the content of every part in order, each after its length.
+  func write(to hash: inout FramedHash) {
+    hash.number(parts.count)
+    for part in parts {
+      let fields = UnsafeRawBufferPointer(rebasing: body[part.fields])
+      let content = UnsafeRawBufferPointer(rebasing: body[part.content])
+      if let (boundary, place) = Self.boundary(in: fields),
+        let inner = NestedParts(content, boundary: boundary, level: level + 1)
+      {
+        hash.byte(1)
+        hash.frame(UnsafeRawBufferPointer(rebasing: fields[..<place.lowerBound]))
+        hash.frame(UnsafeRawBufferPointer(rebasing: fields[place.upperBound...]))
+        inner.write(to: &hash)
+      } else {
+        hash.byte(0)
+        hash.frame(fields)
+        hash.frame(content)
+      }
+    }
+  }
+
+  /// The boundary that a part's one `Content-Type` states, and its place among the fields; `nil` for any other part.
+  private static func boundary(in fields: UnsafeRawBufferPointer) -> (bytes: [UInt8], place: Range<Int>)? {
+    var type: Range<Int>?
+    var start = 0
+    while start < fields.count {
+      let end = lineEnd(fields, from: start)
+      if isContentType(fields, in: start..<end) {
+        guard type == nil else { return nil }
+        type = start + name.utf8CodeUnitCount..<end
+      }
+      start = end + 2
+    }
+    guard let type else { return nil }
+    let media = MediaType(value: type, in: fields)
+    guard media.isMultipart(in: fields) else { return nil }
+    let parameters = HeaderParameters(fields, in: media.parameters)
+    let found = parameters.all.filter { ASCII.equalsIgnoringCase(parameters.name($0), "boundary") }
+    guard found.count == 1 else { return nil }
+    let boundary = parameters.value(found[0])
+    return 1...70 ~= boundary.count ? (boundary, found[0].value) : nil
+  }
+
+  private static let name: StaticString = "content-type:"
+
+  /// The end of a field's line, which is folded where a space or a tab begins the next one.
+  private static func lineEnd(_ fields: UnsafeRawBufferPointer, from start: Int) -> Int {
+    var end = start
+    while end < fields.count {
+      if Multipart.isLineEnd(at: end, in: fields) {
+        let next = end + 2 < fields.count ? fields[end + 2] : 0
+        guard next == ASCII.space || next == ASCII.tab else { return end }
+      }
+      end += 1
+    }
+    return end
+  }
+
+  private static func isContentType(_ fields: UnsafeRawBufferPointer, in line: Range<Int>) -> Bool {
+    let length = name.utf8CodeUnitCount
+    guard line.count > length else { return false }
+    return ASCII.equalsIgnoringCase(
+      UnsafeRawBufferPointer(rebasing: fields[line.lowerBound..<line.lowerBound + length]), name)
+  }
+}

@@ -1,0 +1,135 @@
+import NIOCore
+import Wire
+
+/// The signs in a backend's response of who has made it and of what became of the request, beyond its status.
+///
+/// They are read only where they can change the response's class.
+public struct ResponseSigns: Sendable, Equatable {
+  /// Whether the response says when to try again, as the one who refuses a request does.
+  public var hasRetryAfter = false
+  /// Whether the request may have run all the same: an intermediary has made the response or passed it on, or the
+  /// backend has given up a handler that goes on.
+  public var mayFollowRun = false
+  /// Whether an intermediary states that it sent nothing of the request.
+  public var statesUnsent = false
+  /// Whether a GraphQL server states that it ran nothing, since it does not know the document that the request names.
+  public var lacksDocument = false
+
+  public init() {}
+
+  /// The signs of a response whose fields cannot be read: any intermediary may have made it.
+  static let unread: Self = {
+    var signs = Self()
+    signs.mayFollowRun = true
+    return signs
+  }()
+
+  /// Reads the signs of a response.
+  ///
+  /// - Parameters:
+  ///   - body: The whole body; `nil` if it is not known, and so proves nothing.
+  ///   - isGraphQL: Whether the route matches by GraphQL operations.
+  init(of head: MessageHead, body: ByteBuffer?, isGraphQL: Bool) {
+    switch head.status {
+    case 409: hasRetryAfter = Self.saysWhen(head)
+    case 503:
+      hasRetryAfter = Self.saysWhen(head)
+      mayFollowRun =
+        head.fields.contains { Self.isOfIntermediary($0, in: head) } || body.map(Self.isTimeout) ?? false
+      statesUnsent = body.map(Self.statesUnsent) ?? false && !Self.followsTries(head)
+    default: break
+    }
+    if isGraphQL, let body, !head.hasContentCoding { lacksDocument = Self.lacksDocument(body) }
+  }
+}
+
+// Intermediaries.
+extension ResponseSigns {
+  /// Whether the response has a `Retry-After` that can be read. Another one proves nothing.
+  private static func saysWhen(_ head: MessageHead) -> Bool {
+    if case .span = RetryAfter(of: head, now: { 0 }) { true } else { false }
+  }
+
+  private static let attempts = "x-envoy-attempt-count"
+
+  /// Whether Envoy counts tries before the one that the response is about. Its text may not mention them: where a retry
+  /// finds no host, it is that of a first try that finds none.
+  private static func followsTries(_ head: MessageHead) -> Bool {
+    head.fields.contains { field in
+      head.string(field.nameRange).lowercased() == attempts && head.string(field.valueRange) != "1"
+    }
+  }
+
+  /// The fields that Varnish, Fastly, Cloudflare and Envoy add.
+  private static let names: Set<String> = ["x-varnish", "x-served-by", "cf-ray"]
+  private static let envoyPrefix = "x-envoy-"
+  /// The values of `Server` that name an intermediary, in lower case: Envoy, Istio, Heroku's two routers, Varnish,
+  /// CloudFront and Apache, which responds so where a FastCGI worker dies while it runs a request.
+  private static let servers: Set<String> = [
+    "envoy", "istio-envoy", "cowboy", "vegur", "varnish", "cloudfront", "apache",
+  ]
+
+  private static func isOfIntermediary(_ field: MessageHead.Field, in head: MessageHead) -> Bool {
+    if field.name == .via { return true }
+    let name = head.string(field.nameRange).lowercased()
+    guard name == "server" else { return names.contains(name) || name.hasPrefix(envoyPrefix) }
+    // A product may be followed by its version and by further products (RFC 9110, section 10.2.4).
+    let product = head.string(field.valueRange).prefix { $0 != "/" && $0 != " " && $0 != "\t" }
+    return servers.contains(product.lowercased())
+  }
+
+  /// The body by which Go's `http.TimeoutHandler` responds while its handler runs on.
+  private static let timeout = "<html><head><title>Timeout</title></head><body><h1>Timeout</h1></body></html>"
+
+  private static func isTimeout(_ body: ByteBuffer) -> Bool {
+    body.readableBytes == timeout.utf8.count && body.readableBytesView.elementsEqual(timeout.utf8)
+  }
+
+  /// The longest text by which Envoy states a reason.
+  private static let maxTextLength = 1024
+  /// Envoy's text where no host of a cluster is healthy.
+  private static let noHost = "no healthy upstream"
+  private static let reset = "upstream connect error or disconnect/reset before headers. reset reason: "
+  /// The reasons that arise before Envoy writes a byte. After tries of its own its text begins otherwise (*retried and
+  /// the latest reset reason*): an earlier one may have reached the backend.
+  private static let unsentReasons = [
+    "connection failure", "local connection failure", "remote connection failure", "overflow",
+  ]
+
+  /// Whether the text is one by which Envoy states that it sent nothing.
+  private static func statesUnsent(_ body: ByteBuffer) -> Bool {
+    guard body.readableBytes <= maxTextLength else { return false }
+    var text = String(buffer: body)[...]
+    while let last = text.last, last.isWhitespace { text.removeLast() }
+    if text == noHost { return true }
+    guard text.hasPrefix(reset) else { return false }
+    // Details of the transport may follow a comma.
+    let reason = text.dropFirst(reset.count).prefix { $0 != "," }
+    return unsentReasons.contains { $0 == reason }
+  }
+}
+
+// GraphQL.
+extension ResponseSigns {
+  /// The longest response that is read for it. Servers write some hundred bytes.
+  private static let maxDocumentLength = 4096
+  private static let codes = ["PERSISTED_QUERY_NOT_FOUND", "PERSISTED_QUERY_NOT_SUPPORTED"].map {
+    Array($0.utf8)
+  }
+  private static let data = JSONPointer(member: "data")
+  private static let errors = JSONPointer(member: "errors")
+  private static let code = JSONPointer("/errors/0/extensions/code")
+
+  /// Whether the one error of a response is that the named document is not known. With a member `data` the execution
+  /// had begun (GraphQL, section 7.1).
+  private static func lacksDocument(_ body: ByteBuffer) -> Bool {
+    guard body.readableBytes <= maxDocumentLength, let code else { return false }
+    return body.withUnsafeReadableBytes { bytes in
+      guard let document = try? JSONParser.parse(bytes), !document.hasDuplicates,
+        case .absent = document.find(data), document.array(at: errors, maxElements: 1)?.elements.count == 1,
+        case .string(let text) = document.find(code)
+      else { return false }
+      return codes.contains { $0.elementsEqual(text) }
+    }
+  }
+}

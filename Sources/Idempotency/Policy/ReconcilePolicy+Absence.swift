@@ -1,0 +1,68 @@
+import NIOCore
+import Wire
+
+extension ReconcilePolicy {
+  /// The response by which the backend states that a request was not executed: a status, and marks that only the
+  /// handler of the query makes. A status alone may come from a gateway, or from a path that does not exist.
+  public struct Absence: Hashable, Sendable {
+    /// A member of a JSON body.
+    public struct Member: Hashable, Sendable {
+      public var pointer: String
+      /// The text of a string, or a number or literal as it is written.
+      public var value: String
+
+      public init(pointer: String, value: String) {
+        self.pointer = pointer
+        self.value = value
+      }
+    }
+
+    public var statuses = [404]
+    /// The fields that the response must have with these values.
+    public var headers: [Field] = []
+    /// The members that its body must have with these values.
+    public var members: [Member] = []
+
+    public init() {}
+
+    /// Whether there is a mark to know the handler by.
+    public var hasMark: Bool { !headers.isEmpty || !members.isEmpty }
+
+    /// Whether a response has the status and all marks.
+    func matches(_ response: ProbeResponse) -> Bool {
+      hasMark && statuses.contains(response.status) && headers.allSatisfy { response.has($0) }
+        && has(members, in: response.body)
+    }
+
+    private func has(_ members: [Member], in body: ByteBuffer?) -> Bool {
+      guard !members.isEmpty else { return true }
+      return body?.withUnsafeReadableBytes { bytes in
+        guard let document = try? JSONParser.parse(bytes), !document.hasDuplicates else { return false }
+        return members.allSatisfy { member in
+          JSONPointer(member.pointer).map { document.scalar(at: $0, equals: member.value) } ?? false
+        }
+      } ?? false
+    }
+  }
+}
+
+extension ProbeResponse {
+  /// Whether a line of the field has this value.
+  fileprivate func has(_ field: ReconcilePolicy.Field) -> Bool {
+    guard let head else { return false }
+    return head.fields(named: field.name.lowercased()).contains { head.string($0.valueRange) == field.value }
+  }
+}
+
+extension JSONDocument {
+  /// Whether the value at the pointer is a string of this text, or a number or literal that is written so.
+  fileprivate func scalar(at pointer: JSONPointer, equals wanted: String) -> Bool {
+    guard case .at(let cursor) = place(of: pointer) else { return false }
+    switch value(at: cursor.position) {
+    case .string(let text): return Array(IteratorSequence(JSONText(text))).elementsEqual(wanted.utf8)
+    case .integer(let digits), .decimal(let digits): return digits.elementsEqual(wanted.utf8)
+    case .absent, .ambiguous: return false
+    case .other: return text[cursor.position..<endOfScalar(at: cursor.position)].elementsEqual(wanted.utf8)
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import Idempotency
+import Logging
+import NIOCore
+import Telemetry
+
+// Responses that are recorded without their bodies.
+extension Worker {
+  /// Counts an outcome that is recorded without its body, which its client learns from the response's label, and warns
+  /// once a minute for each route: a retry gets `response_not_kept`.
+  @inline(never)
+  func noteUnkept(_ reason: UnkeptReason, of lease: LeaseKeeper<Store>) {
+    lease.isUnkept = true
+    let number = lease.delivery.logEntry.routeNumber
+    metrics.add(reason, route: number)
+    guard let count = environment.unkeptResponses.count(number, at: .now()) else { return }
+    environment.logger.warning(
+      "responses are recorded without their bodies: a retry gets 409 response_not_kept; the next line about this route comes in a minute at the earliest",
+      metadata: lease.metadata.merging([
+        "why": "\(reason.text)", "responses": .stringConvertible(count),
+      ]) { own, _ in own })
+  }
+}

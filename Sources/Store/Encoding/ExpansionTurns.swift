@@ -1,0 +1,40 @@
+import Synchronization
+
+/// The turns of the large responses that are decoded beside the event loops, for all of these. What takes few bytes in
+/// the store may be large, and is in no count of memory until the loop of its client has it.
+final class ExpansionTurns: Sendable {
+  /// The decoded bytes that may be under way at once.
+  private static let budget = 8 << 20
+
+  private struct State {
+    var queue = TurnQueue(budget: ExpansionTurns.budget)
+    var waiting: [TurnQueue.Place: @Sendable () -> Void] = [:]
+
+    mutating func takeNext() -> (@Sendable () -> Void)? {
+      queue.takeNext().flatMap { waiting.removeValue(forKey: $0) }
+    }
+  }
+
+  private let state = Mutex(State())
+
+  /// Calls `begin` when it is the response's turn, at once or on the thread that ends another one's. `end` must follow
+  /// as soon as its client's loop has it.
+  ///
+  /// - Parameter bytes: The number of its decoded bytes.
+  func enter(caller: Int, bytes: Int, _ begin: @escaping @Sendable (TurnQueue.Place) -> Void) {
+    state.withLock { state in
+      let place = state.queue.enter(caller: caller, bytes: bytes)
+      state.waiting[place] = { begin(place) }
+    }
+    beginNext()
+  }
+
+  func end(_ place: TurnQueue.Place) {
+    state.withLock { $0.queue.end(place) }
+    beginNext()
+  }
+
+  private func beginNext() {
+    while let begin = state.withLock({ $0.takeNext() }) { begin() }
+  }
+}

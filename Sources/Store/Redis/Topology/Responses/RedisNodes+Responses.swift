@@ -1,0 +1,127 @@
+import Idempotency
+import NIOCore
+import Platform
+
+/// The large responses, which go over connections of their own and take turns.
+extension RedisNodes {
+  /// The size up to which a response is written among the other commands, in bytes. It takes no longer than they do.
+  private static let maxAmongOthers = 64 << 10
+  /// The size that a response counts as while it is read, in bytes: its own is not known before.
+  private static let assumedBytes = 1 << 20
+
+  private static let noTurn = "others' large responses took too long"
+
+  static func isLarge(_ write: RedisPlainCommand) -> Bool { write.capacity > maxAmongOthers }
+
+  /// Writes a large response.
+  func writeLarge(_ write: RedisPlainCommand, _ id: RecordID, turn: Int) async throws(StoreError) {
+    guard let place = await turns.begin(caller: turn, bytes: write.capacity) else {
+      throw .busy(Self.noTurn)
+    }
+    defer { turns.end(place) }
+    do throws(StoreError) {
+      _ = try await exchange(write, id)
+    } catch {
+      // Redis takes no value of this size, and will not the next time either.
+      if case .refused(let reason) = error { throw .busy(reason) }
+      throw error
+    }
+  }
+
+  /// Reads the response under a key; `nil` if there is none. Those who want it at the same time share one reading.
+  ///
+  /// - Parameter reader: The delivery that gets it; `nil` if there is none.
+  func readResponse(
+    _ key: String, of id: RecordID, for reader: (any ResponseReader)?
+  ) async throws(StoreError) -> ByteBuffer? {
+    if let reading = readings[key] { return try await reading.result(for: reader).get() }
+    let reading = ResponseReading(for: reader)
+    readings[key] = reading
+    let result: ResponseReading.Result
+    do throws(StoreError) {
+      result = .success(try await read(key, of: id, turn: reader?.turn ?? 0, reading))
+    } catch {
+      result = .failure(error)
+    }
+    readings[key] = nil
+    reading.end(result)
+    return try result.get()
+  }
+
+  private func read(
+    _ key: String, of id: RecordID, turn: Int, _ reading: ResponseReading
+  ) async throws(StoreError) -> ByteBuffer? {
+    guard let place = await turns.begin(caller: turn, bytes: Self.assumedBytes) else {
+      throw .busy(Self.noTurn)
+    }
+    defer { turns.end(place) }
+    guard reading.isWanted else { throw .busy("the client is gone") }
+    guard case .value(let bytes) = try await exchange(RedisPlainCommand("GET", key), id) else { return nil }
+    return bytes
+  }
+
+  /// Sends a command over the connection for responses, and again if that was lost before it can have been tried, as one
+  /// is that Redis has closed because it rested.
+  private func exchange(
+    _ command: RedisPlainCommand, _ id: RecordID
+  ) async throws(StoreError) -> RedisPlainCommand.Reply {
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var isRepeated = false
+    while true {
+      let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
+      counters.countRoundTrip()
+      let sentAt = BootInstant.now
+      let reply = await withUnsafeContinuation { waiter in
+        pipeline.responses.send(command, isAsking: isAsking) { waiter.resume(returning: $0) }
+      }
+      copies.restart(at: .now)
+      switch reply {
+      case .refused(let text):
+        // Its successor takes the command.
+        if pipeline.endsByDemotion(text) { continue }
+        guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
+        refused(refusal, by: pipeline)
+        _ = try copies.ended(.redirected(refusal))
+      case .lost(let reason):
+        if !isRepeated, BootInstant.now - sentAt < settings.timeout {
+          isRepeated = true
+        } else {
+          throw await answers(pipeline) ? .busy(reason) : .unavailable(reason)
+        }
+      case .value, .integer, .none: return reply
+      }
+    }
+  }
+
+  /// Whether the server answers other commands.
+  private func answers(_ pipeline: RedisPipeline) async -> Bool {
+    guard pipeline.link.isUp else { return false }
+    return await withUnsafeContinuation { waiter in
+      pipeline.query(["PING"]) { waiter.resume(returning: $0 != nil) }
+    }
+  }
+}
+
+// Whether the store is down.
+extension RedisNodes {
+  /// Whether the server that has a record answers nobody. Waits for the verdict of a fresh connection, for two calls' time
+  /// at most.
+  func isDown(for id: RecordID) async -> Bool {
+    let deadline = BootInstant.now + settings.timeout + settings.timeout
+    while true {
+      let now = BootInstant.now
+      if let verdict = isSilent(for: id, at: now) { return verdict }
+      guard now < deadline else { return false }
+      await change(by: min(deadline, now + settings.timeout / 8))
+    }
+  }
+
+  private func isSilent(for id: RecordID, at now: BootInstant) -> Bool? {
+    if let node = single ?? mapped(SlotMap.slot(of: id)) { return node.link.isServerSilent(at: now) }
+    // A cluster without a map is down if no node answers. One that leaves the slot unserved is not.
+    guard map == nil else { return false }
+    let verdicts = all.map { $0.link.isServerSilent(at: now) }
+    if verdicts.contains(false) { return false }
+    return verdicts.contains(nil) ? nil : true
+  }
+}

@@ -1,0 +1,45 @@
+import Idempotency
+import Testing
+
+@testable import Proxy
+
+struct UploadPaceTests {
+  private static let span = Milliseconds.seconds(10)
+
+  @Test func `bytes below the least rate extend nothing`() {
+    var pace = UploadPace()
+    var left = [pace.left(of: Self.span, after: 0)]
+    for wait in [9000, 1000] as [Milliseconds] {
+      pace.didWait(wait, of: left.last ?? 0)
+      left.append(pace.left(of: Self.span, after: 5119))
+    }
+    #expect(left == [10_000, 1000, 0])
+  }
+
+  @Test func `bytes at the least rate give the whole time anew`() {
+    var pace = UploadPace()
+    pace.didWait(9999, of: 10_000)
+    var left = [pace.left(of: Self.span, after: 5120)]
+    pace.didWait(9999, of: 10_000)
+    left.append(pace.left(of: Self.span, after: 5120 + 5119))
+    left.append(pace.left(of: Self.span, after: 5120 + 5120))
+    #expect(left == [10_000, 1, 10_000])
+  }
+
+  @Test func `a wait that ended late is not charged`() {
+    var pace = UploadPace()
+    // A timer's usual delay, the first that proves nothing, and a stall.
+    let waits: [(Milliseconds, of: Int64)] = [(9000, 10_000), (1051, 1000), (60_000, 1000), (1050, 1000)]
+    var left: [Int64] = []
+    for wait in waits {
+      pace.didWait(wait.0, of: wait.of)
+      left.append(pace.left(of: Self.span, after: 0))
+    }
+    #expect(left == [1000, 1000, 1000, 0])
+  }
+
+  @Test func `however short a time-out is, a byte is asked for, and however long, no overflow comes of it`() {
+    #expect(LeastRate.bytes(in: 1) == 1)
+    #expect(LeastRate.bytes(in: Milliseconds(.max)) > 1 << 30)
+  }
+}

@@ -1,0 +1,114 @@
+// 1: who sends what another one has sent before.
+extension Judge {
+  /// Notes that the backend states that it has not run a request.
+  func statedAbsence(of id: String) {
+    let record = records.values.first { $0.id == id }
+    note(record, "the backend states that it has not run it")
+    record?.absentAt = now
+  }
+
+  /// Notes that a node was killed.
+  func killed(_ node: Int) {
+    nodeEnded()
+    deaths[node, default: []].append(now)
+  }
+
+  /// A sending after one that is not over: the record was taken over, or its node knows what the judge does not.
+  func checkTakeOver(_ after: Record.Sending, after before: Record.Sending, of record: Record) {
+    guard record.rule.mayRepeat, !isNewToClock(before, after) else { return }
+    if record.rule == .ask, record.absentAt.map({ $0 < before.at }) ?? true {
+      violation(
+        1, record, "attempt \(after.attempt) was sent, and nobody had said that the last one had not run")
+    }
+    checkFailed(after, after: before, of: record)
+    checkDeath(after, after: before, of: record)
+    checkClock(after, after: before, of: record)
+    checkKnown(after, of: record)
+  }
+
+  /// Whether a node has been without its store since a moment, so that whatever it sent has failed.
+  func isOutage(from moment: Moment, for node: Int) -> Bool {
+    outages.contains { outage in
+      outage.from <= moment && now <= outage.to && (outage.node ?? node) == node
+        && nodeStarts[node].map { $0 < outage.from } ?? false
+    }
+  }
+
+  /// A node takes nothing over for twice `timeout` and 2.5 s after the store has failed on it.
+  private func checkFailed(_ after: Record.Sending, after before: Record.Sending, of record: Record) {
+    guard redis == nil, after.attempt == before.attempt + 1, let refusal = refusedAt[after.node],
+      refusal.ended + Span(seconds: 1.3) < after.at, after.at < refusal.begun + Span(seconds: 2.9)
+    else { return }
+    violation(1, record, "node \(after.node) has taken it over after the store had failed on it")
+  }
+
+  /// The lease of a node that was killed counts from its last renewal, and `settle` from the end of that.
+  private func checkDeath(_ after: Record.Sending, after before: Record.Sending, of record: Record) {
+    guard let death = deaths[before.node]?.first(where: { before.at < $0 }), death < after.at,
+      isQuiet(since: before.at - Span(seconds: 4), [clockSteps, cutOffs]),
+      let run = awaited(before, of: record), let respondsAt = run.respondsAt, death < respondsAt,
+      after.at < death + Span(seconds: Rules.lease.seconds - 0.6 + Rules.settle.seconds)
+    else { return }
+    violation(1, record, "attempt \(after.attempt) was sent before the lease of a dead node had lapsed")
+  }
+
+  /// A step of the store's clock ends no lease for a node that knows the clock: its reply shows the step.
+  private func checkClock(_ after: Record.Sending, after before: Record.Sending, of record: Record) {
+    let since = before.at - Span(seconds: 4)
+    guard let redis, redis.topology != .cluster, let acquainted = acquainted[after.node],
+      hasOneLoop[after.node] == true, clockSteps.contains(where: { since <= $0 }),
+      clockSteps.allSatisfy({ $0 < since || acquainted + Span(seconds: 0.3) < $0 }),
+      isQuiet(since: since, [nodeEnds, cutOffs]), let run = awaited(before, of: record)
+    else { return }
+    violation(1, record, "run \(run.serial) was taken over by a clock that was set")
+  }
+
+  /// A node that has an outcome of its own does not send the request again, where all later attempts were given back.
+  private func checkKnown(_ after: Record.Sending, of record: Record) {
+    let index = record.sent.firstIndex { $0.node == after.node }
+    guard !hasCuts, !losesReplies, !hasStandstills, let index else { return }
+    let own = record.sent[index]
+    guard let start = nodeStarts[after.node], start < own.at,
+      isQuiet(since: own.at - Span(seconds: 4), [nodeEnds, clockSteps, hiccups]),
+      let outcomeAt = outcome(of: own, record), outcomeAt + Span(seconds: 0.3) < after.at
+    else { return }
+    let others = record.sent[(index + 1)...]
+    let areGivenBack = others.allSatisfy { $0.node != after.node && isGivenBack($0, of: record) }
+    guard !others.isEmpty, areGivenBack else { return }
+    violation(
+      1, record,
+      "attempt \(after.attempt) was sent by the node that has the outcome of attempt \(own.attempt)")
+  }
+
+  /// The moment at which a node certainly had the outcome of what it had sent; `nil` if it need not have had it.
+  private func outcome(of sending: Record.Sending, _ record: Record) -> Moment? {
+    let heard = sending.at + Span(seconds: record.rule.responseTimeout.seconds - 0.3)
+    let run = record.runs(of: sending, before: heard).last { $0.isFinal(before: heard) }
+    guard let run, run.content?.utf8.count ?? 0 < 10_000 else { return nil }
+    return run.respondedAt
+  }
+
+  /// Whether a sending was over at once, so that its node has certainly given the record back.
+  private func isGivenBack(_ sending: Record.Sending, of record: Record) -> Bool {
+    record.runs(of: sending, before: now).contains { run in
+      run.allowedAnother(before: sending.at + Span(seconds: 0.3))
+    }
+  }
+
+  /// Notes that an operator has removed a record of which an attempt was in flight.
+  func forgotClaim(of record: Record, _ attempt: Int) {
+    note(record, "attempt \(attempt) was in flight")
+    record.forgottenClaim = (attempt, now)
+  }
+
+  /// Its owner learns by its next renewal that it owns nothing any more, and sends nothing then.
+  func checkForgotten(_ sending: Record.Sending, of record: Record) {
+    guard redis == nil, let claim = record.forgottenClaim, !record.isItem, record.rule != .quick,
+      sending.attempt <= claim.attempt,
+      claim.at + Span(seconds: Rules.longLease.seconds / 3 + 0.05) < sending.at,
+      !standsStill, !hasStandstills, !losesReplies,
+      isQuiet(since: claim.at - Span(seconds: 2), [nodeEnds, clockSteps, cutOffs, hiccups])
+    else { return }
+    violation(6, record, "attempt \(sending.attempt) was sent after it had been forgotten", mayBeLost: false)
+  }
+}

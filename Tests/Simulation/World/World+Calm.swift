@@ -1,0 +1,111 @@
+// The calm after it, in which everything ends.
+extension World {
+  func calm() {
+    isStorm = false
+    origin.shares = []
+    origin.isSick = false
+    origin.greeting = { .accepts($0) }
+    store.losses = 0
+    store.slowness = 0
+    for loop in nodes.flatMap(\.loops) { loop.standstill = 0 }
+    network.widen()
+    network.each { wire, near, far in
+      guard wire.isLost || Rules.isClients(wire.port) else { return }
+      wire.heal()
+      near.breakOff()
+      far.breakOff()
+    }
+    // After a failure of the real store no node takes anything over for some seconds.
+    pass(Span(seconds: redis == nil ? 8 : 16))
+    judge.isCalm = true
+    var left = intents.count + batches.count
+    let limit = schedule.now + Span(seconds: 15)
+    for intent in intents {
+      schedule.after(dice.span(0, 1)) { [self] in
+        clients.conclude(intent, until: limit) { left -= 1 }
+      }
+    }
+    for batch in batches {
+      schedule.after(dice.span(0, 1)) { [self] in
+        clients.conclude(batch, until: limit) { left -= 1 }
+      }
+    }
+    pass(Span(seconds: 60)) { left == 0 }
+    guard judge.violations.isEmpty else { return }
+    judge.checkEnds()
+    pass(Span(seconds: 12))
+    if plan.faults.contains(.resolve) { contest() }
+    guard judge.violations.isEmpty else { return }
+    for node in nodes { node.lookForUnrest() }
+    if redis != nil { lookAtRecords() }
+    pass(Span(seconds: redis == nil ? 1 : 15))
+    if nodes.contains(where: { $0.unrest == Node.unfinished }) { waitForOvertaken() }
+    checkRest()
+  }
+
+  /// Waits as long as a node may keep the outcome of an overtaken run, whose record is unknown, and looks again.
+  private func waitForOvertaken() {
+    pass(Rules.overtakenSpan)
+    for node in nodes { node.lookForUnrest() }
+    pass(Span(seconds: 1))
+  }
+
+  /// Has operators decide about what has ended, and clients look whether it is as it has to be.
+  private func contest() {
+    let ended = judge.known.filter { $0.outcome != nil || $0.operatorsRun != nil }
+    for record in ended.shuffled(using: &dice).prefix(12) {
+      let node = nodes[dice.below(nodes.count)]
+      operators.contest(record, at: node, &dice)
+    }
+    pass(Span(seconds: 6))
+    // Some decide again about what has been decided.
+    for record in judge.known where record.operatorsRun != nil && dice.chance(0.5) {
+      operators.contest(record, at: nodes[dice.below(nodes.count)], &dice)
+    }
+    pass(Span(seconds: 6))
+    correct()
+    pass(Span(seconds: 6))
+    let limit = schedule.now + Span(seconds: 15)
+    var left = 0
+    // Whoever came with another payload than the record's while it was corrected looks again, with each.
+    for intent in intents
+    where dice.chance(0.4) || judge.records[intent.record]?.last?.word == "payload_mismatch" {
+      left += 1
+      clients.conclude(intent, until: limit) { left -= 1 }
+    }
+    for batch in batches where dice.chance(0.4) {
+      left += 1
+      clients.conclude(batch, until: limit) { left -= 1 }
+    }
+    pass(Span(seconds: 60)) { left == 0 }
+    guard judge.violations.isEmpty else { return }
+    judge.checkEnds()
+    pass(Span(seconds: 12))
+  }
+
+  /// Has operators correct decisions while clients get them.
+  private func correct() {
+    for intent in intents {
+      guard let record = judge.records[intent.record], let stated = record.operatorsRun, !record.isExcused,
+        let payload = intent.payloads.count == 1
+          ? 0 : intent.payloads.firstIndex(where: { $0 == judge.serials[stated]?.payload })
+      else { continue }
+      let node = nodes[dice.below(nodes.count)]
+      schedule.after(dice.span(0, 0.002)) { [operators] in operators.amend(record, at: node) }
+      for _ in 0..<2 { clients.deliver(intent, payload, timeOut: Span(seconds: 5)) { _ in } }
+    }
+  }
+
+  /// Nothing is under way any more, and nothing is held.
+  private func checkRest() {
+    for node in nodes {
+      if node.isDraining {
+        judge.violation(3, nil, "node \(node.index) has not ended after SIGTERM")
+      }
+      if let unrest = node.unrest {
+        judge.violation(3, nil, "node \(node.index) has no rest: \(unrest)")
+      }
+    }
+    checkStoreRest()
+  }
+}

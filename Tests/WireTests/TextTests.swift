@@ -15,9 +15,18 @@ struct TextTests {
   @Test(
     arguments: [
       (0, "0000000000000000"), (0xAB, "00000000000000ab"), (.max, "ffffffffffffffff"),
+      (0x0123_4567_89AB_CDEF, "0123456789abcdef"), (0xFEDC_BA98_7654_3210, "fedcba9876543210"),
     ] as [(UInt64, String)])
   func `a word has sixteen hexadecimal digits`(word: UInt64, expected: String) {
     #expect(word.hexText == expected)
+  }
+
+  @Test func `each byte has its two hexadecimal digits, in a word of 32 bits as well`() {
+    for byte in UInt8.min ... .max {
+      let expected = (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      #expect(byte.hexText == expected)
+      #expect((UInt32(byte) << 24 | 0x90AF).hexText == expected + "0090af")
+    }
   }
 
   @Test(

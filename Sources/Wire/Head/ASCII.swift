@@ -116,6 +116,17 @@ public enum ASCII {
 extension ASCII {
   /// The hexadecimal digit, in lower case, of a value below 16.
   public static func lowercaseHexDigit(_ value: UInt8) -> UInt8 { hexDigit(value) | 0x20 }
+
+  /// The eight hexadecimal digits, in lower case, of a value. The first digit is the highest byte.
+  fileprivate static func lowercaseHexDigits(_ value: UInt32) -> UInt64 {
+    // Each half byte gets a byte of its own.
+    var digits = UInt64(value)
+    digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
+    digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
+    digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return digits + 0x3030_3030_3030_3030 + letters * UInt64(UInt8(ascii: "a") - 0x3A)
+  }
 }
 
 extension FixedWidthInteger where Self: UnsignedInteger {
@@ -131,11 +142,18 @@ extension FixedWidthInteger where Self: UnsignedInteger {
   /// Writes the hexadecimal digits in lower case, two for each byte, to memory that has room for them.
   @inline(__always)
   public func writeHex(to memory: UnsafeMutableRawPointer) {
-    var rest = self
-    for index in (0..<Self.bitWidth / 4).reversed() {
+    var (rest, left) = (self, Self.bitWidth / 4)
+    while left >= 8 {
+      left -= 8
+      let digits = ASCII.lowercaseHexDigits(UInt32(truncatingIfNeeded: rest))
+      (memory + left).storeBytes(of: digits.bigEndian, as: UInt64.self)
+      rest >>= 32
+    }
+    while left > 0 {
+      left -= 1
       let digit = ASCII.lowercaseHexDigit(UInt8(truncatingIfNeeded: rest) & 0xF)
-      memory.storeBytes(of: digit, toByteOffset: index, as: UInt8.self)
-      rest &>>= 4
+      (memory + left).storeBytes(of: digit, as: UInt8.self)
+      rest >>= 4
     }
   }
 }

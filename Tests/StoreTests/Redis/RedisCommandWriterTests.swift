@@ -38,7 +38,8 @@ struct RedisCommandWriterTests {
   }
 
   @Test(arguments: [
-    0, 7, 10, -1, 1_700_000_000_000, .max, .min, 999_999_999_999_999_999, 1_000_000_000_000_000_000,
+    0, 7, 10, 42, 99, 100, 101, 12_345, -1, 1_700_000_000_000, .max, .min, 999_999_999_999_999_999,
+    1_000_000_000_000_000_000,
   ])
   func `a number is written as Swift does`(_ number: Int64) {
     #expect(written { $0.number(number) } == "\(number)")

@@ -42,8 +42,9 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   mutating func text(_ text: String) {
-    var text = text
-    text.withUTF8 { bytes(UnsafeRawBufferPointer($0)) }
+    // A native text is read in place, without a reference to it.
+    let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { bytes(UnsafeRawBufferPointer($0)) }
+    if isWritten == nil { for byte in text.utf8 { self.byte(byte) } }
   }
 
   mutating func buffer(_ buffer: ByteBuffer) {
@@ -56,21 +57,30 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   private mutating func unsigned(_ number: UInt64) {
-    let length = Self.digits(number)
+    // Most numbers are the lengths of arguments.
+    let length = number < 10 ? 1 : number < 100 ? 2 : Self.digits(number)
     defer { count += length }
     guard fits(length), let target = memory.baseAddress else { return }
     var rest = number
     var end = target + count + length
     // Two digits for each division, which takes longer than all else.
-    while rest >= 10 {
-      let pair = UInt16(truncatingIfNeeded: rest % 100)
-      rest /= 100
+    while rest >= 100 {
       end -= 2
-      end.storeBytes(of: (0x3030 + (pair / 10 | (pair % 10) << 8)).littleEndian, as: UInt16.self)
+      end.storeBytes(of: Self.pair(rest % 100), as: UInt16.self)
+      rest /= 100
     }
-    if end > target + count {
+    if rest >= 10 {
+      (end - 2).storeBytes(of: Self.pair(rest), as: UInt16.self)
+    } else {
       (end - 1).storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest), as: UInt8.self)
     }
+  }
+
+  /// The two digits of a number below 100, in the order of memory.
+  @inline(__always)
+  private static func pair(_ number: UInt64) -> UInt16 {
+    let tens = (number * 103) >> 10
+    return UInt16(truncatingIfNeeded: 0x3030 + (tens | (number - tens * 10) << 8)).littleEndian
   }
 
   mutating func bigEndian(_ number: some FixedWidthInteger) {

@@ -1,8 +1,9 @@
 // 2, 4 and 6: what clients got.
 extension Judge {
   /// Notes that a delivery begins.
-  func begun(_ name: String, _ payload: String) {
+  func begun(_ name: String, _ payload: String, at node: Int) {
     let record = record(name)
+    record?.visits.append(Record.Visit(node: node, begun: now))
     record?.deliveriesUnderWay += 1
     if let record, record.begunAt == .start { record.begunAt = now }
     record?.payloads.insert(payload)
@@ -13,6 +14,7 @@ extension Judge {
     guard let record = record(name) else { return }
     record.deliveriesUnderWay -= 1
     record.last = finding
+    if finding.word != "none" { record.noteEnd(begun, at: node, now) }
     checkRefusal(finding, begun, of: record)
     let run = finding.serial.map { " of run \($0)" } ?? ""
     note(record, "a client gets \(finding.status) \(finding.word)\(run) by node \(node)")

@@ -95,6 +95,25 @@ extension Judge {
     }
   }
 
+  /// A delivery is sent once where Semel makes no attempts itself, unless its response allows another attempt.
+  func checkDeliveries(_ sending: Record.Sending, of record: Record) {
+    guard !record.isItem, record.rule != .repeat else { return }
+    let sent = record.sent.filter { before in
+      before.node == sending.node && !record.isRefused(before, before: now)
+        && !record.runs(of: before, before: now).contains { $0.allowedAnother(before: now) }
+    }
+    for (index, first) in sent.enumerated() {
+      let visits = record.visits.count { visit in
+        visit.node == sending.node && visit.endedAt.map { first.at < $0 } ?? true
+      }
+      let count = sent.count - index + 1
+      guard visits < count else { continue }
+      violation(
+        1, record, "node \(sending.node) has sent \(visits) deliveries \(count) times", mayBeLost: false)
+      return
+    }
+  }
+
   /// Notes that an operator has removed a record of which an attempt was in flight.
   func forgotClaim(of record: Record, _ attempt: Int) {
     note(record, "attempt \(attempt) was in flight")
@@ -103,9 +122,11 @@ extension Judge {
 
   /// Its owner learns by its next renewal that it owns nothing any more, and sends nothing then.
   func checkForgotten(_ sending: Record.Sending, of record: Record) {
-    guard redis == nil, let claim = record.forgottenClaim, !record.isItem, record.rule != .quick,
+    // Some connections to servers are long.
+    let trip = redis == nil ? 0.05 : 0.2
+    guard let claim = record.forgottenClaim, !record.isItem, record.rule != .quick,
       sending.attempt <= claim.attempt,
-      claim.at + Span(seconds: Rules.longLease.seconds / 3 + 0.05) < sending.at,
+      claim.at + Span(seconds: Rules.longLease.seconds / 3 + trip) < sending.at,
       !standsStill, !hasStandstills, !losesReplies,
       isQuiet(since: claim.at - Span(seconds: 2), [nodeEnds, clockSteps, cutOffs, hiccups])
     else { return }

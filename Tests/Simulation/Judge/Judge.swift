@@ -173,6 +173,7 @@ extension Judge {
     note(record, "node \(node) sends attempt \(attempt)")
     if !record.isExcused { check(sending, of: record) }
     checkForgotten(sending, of: record)
+    checkDeliveries(sending, of: record)
     checkGeneration(sending, of: record)
     record.sent.append(sending)
   }

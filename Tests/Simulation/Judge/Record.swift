@@ -59,9 +59,17 @@ final class Record {
     let node: Int
   }
 
+  /// One delivery to a node, and the moment of its response; `nil` if it has none.
+  struct Visit {
+    let node: Int
+    let begun: Moment
+    var endedAt: Moment?
+  }
+
   let name: String
   let rule: Rule
   var id: String?
+  var visits: [Visit] = []
   /// The payloads that were delivered.
   var payloads: Set<String> = []
   var sent: [Sending] = []
@@ -104,6 +112,12 @@ final class Record {
     self.name = name
     self.rule = rule
     self.id = id
+  }
+
+  /// Notes the response to a delivery.
+  func noteEnd(_ begun: Moment, at node: Int, _ now: Moment) {
+    let index = visits.firstIndex { $0.node == node && $0.begun == begun && $0.endedAt == nil }
+    if let index { visits[index].endedAt = now }
   }
 
   /// Whether it is that of a batch's item, whose attempts have the numbers of their deliveries.

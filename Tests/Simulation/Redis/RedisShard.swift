@@ -103,13 +103,16 @@ extension RedisShard {
       return
     }
     placeBefore = nil
-    schedule.after(dice.span(0, 0.0003)) { [self] in
+    // With the power all goes that is not synced, but the reply has to get away first.
+    let isAll = master.server.settings.appendOnly == nil
+    let loss = servers.canFailOver ? loss() : isAll ? .process : .power
+    schedule.after(loss == .power ? dice.span(0.0002, 0.001) : dice.span(0, 0.0003)) { [self] in
       trouble { isOver in
         killBegins()
         let host = master
         // Whoever writes the record is still at it.
-        if servers.canFailOver { return failOver(after: dice.span(0.01, 0.1), dyingBy: loss(), isOver) }
-        end(host, by: loss())
+        if servers.canFailOver { return failOver(after: dice.span(0.01, 0.1), dyingBy: loss, isOver) }
+        end(host, by: loss)
         after(dice.span(0.01, 0.1)) { [self] in
           restart(host)
           isOver()

@@ -12,7 +12,7 @@ extension Clients {
     let (node, begun) = (batch.dice.below(world.nodes.count), schedule.now)
     let judge = world.judge
     for (item, name) in zip(delivery.items, delivery.records) {
-      judge.begun(name, item.payload(in: delivery.currency))
+      judge.begun(name, item.payload(in: delivery.currency), at: node)
       judge.note(judge.records[name], "a client delivers \(delivery.number) to node \(node)")
     }
     exchange(delivery.text, with: node, timeOut, hangUp) { response in

@@ -26,9 +26,10 @@ final class Intent {
   /// The shares of the routes, one of which has most of the intents in some worlds.
   private static func shares(_ seed: UInt64) -> [(Rule, Double)] {
     var (shares, dice): ([(Rule, Double)], Dice) = (
-      [(.hold, 26), (.repeat, 11), (.ask, 20), (.capped, 8), (.remove, 8), (.quick, 6)], Dice(seed, "routes")
+      [(.hold, 26), (.repeat, 11), (.ask, 20), (.capped, 8), (.remove, 8), (.quick, 6), (.retry, 21)],
+      Dice(seed, "routes")
     )
-    if dice.chance(0.3) { shares.insert((shares[dice.below(shares.count)].0, 50), at: 0) }
+    if dice.chance(0.4) { shares.insert((shares[dice.below(shares.count)].0, 50), at: 0) }
     return shares
   }
 
@@ -109,7 +110,7 @@ final class Clients: @unchecked Sendable {
   init(of world: World) {
     self.world = world
     dice = Dice(world.seed, "clients")
-    patient = dice.chance(0.4) ? 0.9 : 0.2
+    patient = dice.chance(0.6) ? 0.9 : 0.2
     loop = SimLoop(on: Machine("clients", on: world.schedule, &dice))
   }
 
@@ -117,12 +118,12 @@ final class Clients: @unchecked Sendable {
 
   /// Makes one delivery, and calls back with what it brought.
   func deliver(
-    _ intent: Intent, _ payload: Int, timeOut: Span, hangUp: Double? = nil,
+    _ intent: Intent, _ payload: Int, to chosen: Int? = nil, timeOut: Span, hangUp: Double? = nil,
     _ ended: @escaping (Finding) -> Void
   ) {
-    let (node, begun) = (intent.dice.below(world.nodes.count), schedule.now)
+    let (node, begun) = (chosen ?? intent.dice.below(world.nodes.count), schedule.now)
     let judge = world.judge
-    judge.begun(intent.record, intent.payloads[payload])
+    judge.begun(intent.record, intent.payloads[payload], at: node)
     judge.note(judge.records[intent.record], "a client delivers to node \(node)")
     exchange(intent.request(payload), with: node, timeOut, hangUp) { response in
       let finding = response.map { Finding($0) } ?? Finding()
@@ -273,13 +274,17 @@ extension Clients {
   }
 
   /// Has some clients that wait deliver once more, soon and through another node or the same.
-  func tapAgain(within span: ClosedRange<Double>, _ dice: inout Dice) {
+  ///
+  /// - Parameter node: A node to which none of them comes; `nil` for none.
+  func tapAgain(within span: ClosedRange<Double>, besides node: Int? = nil, _ dice: inout Dice) {
+    let count = world.nodes.count
     for intent in world.intents {
       guard let record = world.judge.records[intent.record], record.deliveriesUnderWay > 0, dice.chance(0.5)
       else { continue }
       let patience = dice.chance(patient) ? dice.span(4, 8) : dice.span(0.5, 3)
+      let other = node.map { ($0 + 1 + dice.below(count - 1)) % count }
       schedule.after(dice.span(span.lowerBound, span.upperBound)) { [self] in
-        if world.isStorm { deliver(intent, 0, timeOut: patience) { _ in } }
+        if world.isStorm { deliver(intent, 0, to: other, timeOut: patience) { _ in } }
       }
     }
   }
@@ -288,17 +293,30 @@ extension Clients {
     let isForgotten = world.plan.faults.contains(.forget) && intent.dice.chance(0.3)
     guard isForgotten || intent.dice.chance(0.25) else { return ended() }
     let payload = intent.dice.chance(0.3) ? intent.payloads.count - 1 : 0
-    if isForgotten {
-      // The outcome is on its way to a client, and to a cache, when an operator removes it.
-      let node = intent.dice.below(world.nodes.count)
-      schedule.after(intent.dice.span(0, 0.0015)) { [world] in
-        world.operators.forget(settled: intent.record, at: world.nodes[node])
-      }
-    }
+    if isForgotten { forget(intent, payload) }
     deliver(intent, payload, timeOut: intent.dice.span(0.3, 3)) { [self] _ in
       guard isForgotten else { return ended() }
       schedule.after(intent.dice.span(0.6, 2)) { [self] in
-        deliver(intent, 0, timeOut: intent.dice.span(0.3, 3)) { _ in ended() }
+        var left = world.nodes.count
+        for node in world.nodes.indices {
+          deliver(intent, 0, to: node, timeOut: intent.dice.span(0.3, 3)) { _ in
+            left -= 1
+            if left == 0 { ended() }
+          }
+        }
+      }
+    }
+  }
+
+  /// Has an operator remove an outcome that is on its way to clients, and to the caches of all nodes.
+  private func forget(_ intent: Intent, _ payload: Int) {
+    let operatorsNode = intent.dice.below(world.nodes.count)
+    schedule.after(intent.dice.span(0, 0.0015)) { [world] in
+      world.operators.forget(settled: intent.record, at: world.nodes[operatorsNode])
+    }
+    for node in world.nodes.indices {
+      schedule.after(intent.dice.span(0, 0.0025)) { [self] in
+        if world.isStorm { deliver(intent, payload, to: node, timeOut: intent.dice.span(0.3, 3)) { _ in } }
       }
     }
   }

@@ -1,7 +1,7 @@
 import NIOCore
 
 /// One connection of a node to the backend, and the exchange on it.
-final class HTTP1OriginConnection: EndOwner, OriginExchange {
+final class HTTP1OriginConnection: EndOwner, OriginExchange, OriginConnection {
   private let end: End
   private unowned let origin: Origin
   private var reader = HTTPReader(isClient: false)
@@ -60,6 +60,8 @@ final class HTTP1OriginConnection: EndOwner, OriginExchange {
   }
 
   func cut() { end.reset() }
+
+  func turnOut() { if !isBusy, reader.isAtStart { end.close() } }
 
   func bidFarewell() {
     guard !isOver, !isBusy, reader.isAtStart else { return }

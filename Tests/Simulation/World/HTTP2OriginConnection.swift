@@ -3,7 +3,7 @@ import NIOHPACK
 import NIOHTTP2
 
 /// A connection of a node to the backend over HTTP/2, by NIO's server: each stream is an exchange.
-final class HTTP2OriginConnection: ChannelInboundHandler, @unchecked Sendable {
+final class HTTP2OriginConnection: ChannelInboundHandler, OriginConnection, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
@@ -69,6 +69,9 @@ final class HTTP2OriginConnection: ChannelInboundHandler, @unchecked Sendable {
 
   /// Takes no more after those that have run and this one.
   fileprivate func leave(after stream: OriginStream) { leave(last: max(greatest, stream.number)) }
+
+  /// Takes no more after those that have run, if any has.
+  func turnOut() { if !isOver, greatest > 0 { leave(last: greatest) } }
 
   /// Takes neither this one nor any after it; false if a later one has run.
   fileprivate func turnAway(_ stream: OriginStream) -> Bool {

@@ -11,7 +11,10 @@ final class Operator: @unchecked Sendable {
   private unowned let world: World
   private var requests: [String: String] = [:]
 
-  init(of world: World) { self.world = world }
+  init(of world: World) {
+    self.world = world
+    world.store.onDecision = { [unowned self] in announce($0) }
+  }
 
   private var judge: Judge { world.judge }
   private var schedule: Schedule { world.schedule }
@@ -77,7 +80,6 @@ final class Operator: @unchecked Sendable {
       if wasHeld, !record.isExcused { judge.excuse(record) }
       // Whatever has happened meanwhile has excused it.
       ended(reply, !record.isExcused)
-      announce(id)
     }
     nonisolated(unsafe) let reported = end
     node.operate(on: id) { store in
@@ -125,7 +127,6 @@ final class Operator: @unchecked Sendable {
         else { return }
         judge.forgotClaim(of: record, attempt)
       }
-      announce(id)
     }
   }
 
@@ -172,7 +173,6 @@ final class Operator: @unchecked Sendable {
       record.forgetsUnderWay -= 1
       guard isDone, !record.isExcused else { return judge.excuse(record) }
       ended()
-      announce(id)
     }
     nonisolated(unsafe) let reported = end
     node.operate(on: id) { store in

@@ -27,6 +27,13 @@ protocol OriginExchange: AnyObject {
   func leave()
 }
 
+/// One connection of a node to the backend.
+protocol OriginConnection: AnyObject {
+  var isOver: Bool { get }
+  /// Ends it, unless anything is under way on it; later requests need another one.
+  func turnOut()
+}
+
 extension OriginExchange {
   func respondAgain(_ stray: OriginResponse) {}
   func reset() { cut() }
@@ -120,6 +127,7 @@ final class Origin: @unchecked Sendable {
   /// Whether it runs some requests twice.
   var runsTwice = false
   private var visits: [String: Int] = [:]
+  private var connections: [any OriginConnection] = []
   var serial = 0
   /// The body of the run that may have had an effect, by the request's id.
   private var effects: [String: (body: String, serial: Int, run: Run)] = [:]
@@ -139,17 +147,27 @@ final class Origin: @unchecked Sendable {
   }
 
   private func accept(_ end: End) {
+    connections.removeAll(where: \.isOver)
     guard let loop else {
-      end.owner = HTTP1OriginConnection(end, self)
+      let connection = HTTP1OriginConnection(end, self)
+      connections.append(connection)
+      end.owner = connection
       return
     }
     let connection = HTTP2OriginConnection(end, self, on: loop)
+    connections.append(connection)
     loop.execute {
       do { try connection.start() } catch { preconditionFailure("Origin: no HTTP/2: \(error)") }
     }
   }
 
+  /// Ends all connections on which nothing is under way.
+  func turnOut() {
+    for connection in connections where !connection.isOver { connection.turnOut() }
+  }
+
   func dismantle() {
+    connections.removeAll()
     loop?.machine.kill()
     loop?.end()
   }

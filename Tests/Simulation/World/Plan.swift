@@ -56,10 +56,12 @@ struct Plan {
     faults = topology.faults.filter { _ in dice.chance(likelihood) }
     // In some worlds nothing keeps nodes from what they have to do, which is judged more strictly then.
     // In some more there is one fault that does, and much is under way at any moment.
-    let lone = dice.chance(0.3) ? Self.lone.filter(topology.faults.contains) : []
+    let lone = dice.chance(0.5) ? Self.lone.filter(topology.faults.contains) : []
     if dice.chance(0.15) || !lone.isEmpty { faults.removeAll { !Self.peaceful.contains($0) } }
     if !lone.isEmpty {
       faults.append(lone[dice.below(lone.count)])
+      // Others take over from one node.
+      if faults.contains(.freeze) || faults.contains(.storeCutOff) { nodes = max(nodes, 2) }
       for fault in [Fault.slowBackend, .forget] where !faults.contains(fault) { faults.append(fault) }
     }
     intents = Array(0..<(20 + dice.below(100)))
@@ -76,7 +78,8 @@ struct Plan {
 
   /// Those that are alone in some worlds.
   private static let lone: [Fault] = [
-    .kill, .backendAway, .storeAway, .storeClock, .storeCutOff, .storeCutOff, .storeHiccup,
+    .kill, .freeze, .freeze, .backendAway, .backendAway, .storeAway, .storeAway, .storeClock,
+    .storeHiccup, .storeHiccup, .storeCutOff, .storeCutOff, .storeCutOff,
   ]
 
   /// Reads the text of a plan; `nil` if it is none.

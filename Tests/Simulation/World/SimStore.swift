@@ -141,15 +141,19 @@ extension SimStore {
   }
 
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
-    try await call("forget", id) { RecordRules.forget($0, fence: fence, now: $1) }
+    try await call("forget", id) { [server] in
+      server.onDecision(id)
+      return RecordRules.forget($0, fence: fence, now: $1)
+    }
   }
 
   func resolve(
     _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     let successor = OwnerToken.ofOperator()
-    return try await call("resolve", id) {
-      RecordRules.resolve(
+    return try await call("resolve", id) { [server] in
+      server.onDecision(id)
+      return RecordRules.resolve(
         $0, as: resolution, amending: amending, attempt: attempt, successor: successor, now: $1)
     }
   }

@@ -33,6 +33,9 @@ final class StoreServer: @unchecked Sendable {
   /// Called with each change, for the judge.
   var onChange: (RecordID, StoredEntry?) -> Void = { _, _ in }
 
+  /// Called when an operator's command is about to change a record.
+  var onDecision: (RecordID) -> Void = { _ in }
+
   init(on schedule: Schedule, seed: UInt64) {
     self.schedule = schedule
     dice = Dice(seed, "store")
@@ -124,6 +127,7 @@ final class StoreServer: @unchecked Sendable {
   func dismantle() {
     watches.removeAll()
     onChange = { _, _ in }
+    onDecision = { _ in }
   }
 }
 

@@ -9,7 +9,7 @@ extension World {
     switch fault {
     case .storeAway:
       let shard = redis.anyShard()
-      guard dice.chance(0.4) else { return shard.kill() }
+      guard dice.chance(0.6) else { return shard.kill() }
       shard.killBehindResponse { [judge, schedule] in judge.disturbances.append(schedule.now) }
     case .storeStalls: redis.anyShard().freeze()
     case .storeLosses:

@@ -186,14 +186,18 @@ extension World {
       guard isStorm else { return }
       faultCount += 1
       schedule.note(fault.rawValue.utf8.count)
-      happen(fault, &dice)
-      if let span = Self.alarm(by: fault) { clients.tapAgain(within: span, &dice) }
+      let node = nodes[dice.below(nodes.count)]
+      happen(fault, at: node, &dice)
+      // The others may go on with what one does not end.
+      let isOneNodes = fault == .freeze || fault == .storeCutOff
+      for span in Self.alarms(by: fault) {
+        clients.tapAgain(within: span, besides: isOneNodes ? node.index : nil, &dice)
+      }
       repeatFault(fault, dice)
     }
   }
 
-  private func happen(_ fault: Plan.Fault, _ dice: inout Dice) {
-    let node = nodes[dice.below(nodes.count)]
+  private func happen(_ fault: Plan.Fault, at node: Node, _ dice: inout Dice) {
     switch fault {
     case .clientNetwork:
       breakWires(&dice) { Rules.isClients($0.port) }
@@ -220,7 +224,11 @@ extension World {
   /// Stops a node in the middle of what it does; often between the grant of a claim and its request's first byte, when it
   /// has made a connection to the backend.
   private func freeze(_ node: Node, _ dice: inout Dice) {
-    let span = dice.span(0.1, 4)
+    // Mostly one at a time, so that others can take over from it.
+    if dice.chance(0.7), nodes.contains(where: { schedule.now < $0.machine.frozenUntil + Span(seconds: 1) }) {
+      return
+    }
+    let span = dice.chance(0.4) ? dice.span(1.7, 4) : dice.span(0.1, 4)
     let stop = { [judge, schedule] in
       judge.disturbances.append(schedule.now)
       node.machine.freeze(for: span)
@@ -242,35 +250,41 @@ extension World {
     }
   }
 
-  /// The time after a fault at which clients have reason to be impatient, in seconds; `nil` if they have none.
-  private static func alarm(by fault: Plan.Fault) -> ClosedRange<Double>? {
+  /// The times after a fault at which clients have reason to be impatient, in seconds.
+  private static func alarms(by fault: Plan.Fault) -> [ClosedRange<Double>] {
     switch fault {
-    case .kill: 0...1.2
-    case .storeClock: 0...0.4
+    case .kill: [0...1.2]
+    case .storeClock: [0...0.4]
     // Then the leases of its node have lapsed.
-    case .storeCutOff: 1.3...3
-    case .freeze, .storeAway, .storeStalls, .storeHiccup, .failover, .clientNetwork: 0...1.6
-    default: nil
+    case .storeCutOff: [1.3...3, 1.6...3]
+    case .freeze: [0...1.6, 1.6...4]
+    case .storeAway, .storeStalls, .storeHiccup, .failover, .clientNetwork: [0...1.6]
+    default: []
     }
   }
 
   /// The backend cannot be reached for a time, or only slowly.
   private func leave(_ dice: inout Dice) {
-    switch dice.below(6) {
+    let forgets = plan.faults.contains(.forget)
+    switch dice.below(forgets ? 10 : 6) {
     case 0, 1: origin.greeting = { _ in .ignores }
     case 2, 3: origin.greeting = { _ in .refuses }
     default:
       var late = Dice(dice.next())
-      origin.greeting = { .acceptsLater(late.span(0.5, 0.97), $0) }
-      guard plan.faults.contains(.forget) else { break }
-      // The waiters for its connection are removed.
-      for _ in 0..<3 {
-        schedule.after(dice.span(0.02, 0.8)) { [self] in
-          if isStorm { operators.forgetUnsent(at: nodes[late.below(nodes.count)]) }
-        }
+      origin.turnOut()
+      origin.greeting = { [unowned self] in
+        if forgets, late.chance(0.3) { forgetWaiters(at: nodes[late.below(nodes.count)], late.span(0, 0.3)) }
+        return .acceptsLater(late.span(0.5, 0.97), $0)
       }
     }
     schedule.after(dice.span(0.05, 1)) { [origin] in origin.greeting = { .accepts($0) } }
+  }
+
+  /// Has an operator remove what waits for a connection to the backend.
+  private func forgetWaiters(at node: Node, _ pause: Span) {
+    schedule.after(pause) { [self] in
+      if isStorm, !node.machine.isDead { operators.forgetUnsent(at: node) }
+    }
   }
 
   /// One node does not reach the store, for longer than a lease; no other one before its runs are over.

@@ -30,7 +30,7 @@ PLANTED = [
     ("repeat-batch", "none", 400, {1}, None),
     ("no-wait", "replication cut", 800, {1, 2, 5, 7}, ("sentinel", 1)),
 ]
-ROUNDS = 8
+ROUNDS = 4
 BINARY = sys.argv.pop() if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else None
 
 

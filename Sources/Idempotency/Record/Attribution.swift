@@ -2,19 +2,21 @@
 ///
 /// It decides nothing: a record without it, or with one that cannot be read, is as good as any other. Key and caller
 /// are the digests that the log shows, never values.
-public struct Attribution: Sendable, Equatable {
+///
+/// It is a class, because every step of a claim hands it on, and a copy of its texts would count four references.
+public final class Attribution: Sendable, Equatable {
   /// The maximum length of a node's name, in bytes.
   static let maxNodeLength = 24
 
   /// The name of the route.
-  public var route: String
+  public let route: String
   /// The digest of the key by the secret of all nodes; `nil` if it was not made.
-  public var keyDigest: String?
-  public var callerDigest: String?
+  public let keyDigest: String?
+  public let callerDigest: String?
   /// The name of the node that has made the attempt, as `nodeName` returns it.
-  public var node: String
+  public let node: String
   /// The way in which the attempt's outcome was lost, as far as its owner has stated it.
-  public var cause: LossCause?
+  public let cause: LossCause?
 
   public init(
     route: String, keyDigest: String? = nil, callerDigest: String? = nil, node: String,
@@ -25,6 +27,17 @@ public struct Attribution: Sendable, Equatable {
     self.callerDigest = callerDigest
     self.node = node
     self.cause = cause
+  }
+
+  public static func == (left: Attribution, right: Attribution) -> Bool {
+    left === right
+      || (left.route == right.route && left.keyDigest == right.keyDigest
+        && left.callerDigest == right.callerDigest && left.node == right.node && left.cause == right.cause)
+  }
+
+  /// A copy that states how the attempt's outcome was lost.
+  func lost(because cause: LossCause?) -> Attribution {
+    Attribution(route: route, keyDigest: keyDigest, callerDigest: callerDigest, node: node, cause: cause)
   }
 
   /// The name of a node as records have it: letters, digits, dots, hyphens and underscores. A long name is cut to its
@@ -49,7 +62,7 @@ extension Attribution {
 
   /// Parses a text; `nil` if it is none. A cause that this version does not know is left out, and so are parts that a
   /// later version has added.
-  public init?(text: String) {
+  public convenience init?(text: String) {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     guard parts.count >= 4, !parts[0].isEmpty else { return nil }
     self.init(

@@ -98,15 +98,14 @@ extension RecordRules {
     switch found(entry, claim, now: now) {
     case .nothing:
       var record = anew(claim, .unknown(since: now))
-      record.attribution?.cause = cause
+      record.attribution = record.attribution?.lost(because: cause)
       return RecordStep(.put(.record(record)), .done)
     case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(var record):
       switch record.state {
       case .inFlight(let leaseUntil):
         record.state = .unknown(since: min(now, leaseUntil))
-        record.attribution = claim.attribution
-        record.attribution?.cause = cause
+        record.attribution = claim.attribution?.lost(because: cause)
         return RecordStep(.put(.record(record)), .done)
       case .unknown, .completed, .tombstone: return RecordStep(.none, .done)
       case .released: return RecordStep(.none, .lost(record.standing(now: now)))

@@ -35,9 +35,11 @@ enum Samples {
   }
 
   /// The origin of an attempt, with digests that no other sample has.
-  static func attribution(route: String = "orders", node: String = "node-1") -> Attribution {
+  static func attribution(
+    route: String = "orders", keyDigest: String? = nil, node: String = "node-1"
+  ) -> Attribution {
     let short = { String(digest().hexText.prefix(8)) }
-    return Attribution(route: route, keyDigest: short(), callerDigest: short(), node: node)
+    return Attribution(route: route, keyDigest: keyDigest ?? short(), callerDigest: short(), node: node)
   }
 
   /// A later delivery of the same request.

@@ -136,8 +136,7 @@ struct StoreAttributionTests {
   func `records are searched by key, caller and route in every state`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       let alice = Samples.attribution()
-      var bob = Samples.attribution(route: "refunds")
-      bob.keyDigest = alice.keyDigest
+      let bob = Samples.attribution(route: "refunds", keyDigest: alice.keyDigest)
       let open = try await store.granted(Samples.request(attribution: alice))
       let completed = try await store.completed(Samples.request(attribution: bob))
       let released = try await store.granted(Samples.request(attribution: alice))

@@ -42,9 +42,7 @@ extension RedisSettings {
       section["failover_grace"]?.refuse("needs replicas above 0; take it out")
     }
     settings?.copies = copies
-    var plainClaims = PlainClaims.underLoad
-    section.choice("plain_claims", into: &plainClaims)
-    settings?.plainClaims = plainClaims
+    section["plain_claims"]?.refuse("is no setting any more: every claim takes the script; take it out")
     return settings
   }
 

@@ -49,14 +49,7 @@ public struct RedisSettings: Hashable, Sendable {
     var areDemanded: Bool { replicas > 0 || medium == .waitaof }
   }
 
-  /// The claims that take no script, and so carry no deadline.
-  public enum PlainClaims: String, CaseIterable, Sendable {
-    case underLoad = "under_load"
-    case always, never
-  }
-
   public var topology: Topology
-  public var plainClaims = PlainClaims.underLoad
   public var copies = Copies()
   public var login = Login()
   /// The login at Sentinels, which do not share the servers' users.
@@ -106,7 +99,6 @@ extension RedisSettings {
     return members + [
       .init("replicas", .number(copies.replicas)), .init("durable", .text(copies.medium.rawValue)),
       .init("failover_grace", .span(copies.failoverGrace)),
-      .init("plain_claims", .text(plainClaims.rawValue)),
     ]
   }
 

@@ -151,9 +151,6 @@ class Rig:
             store = f"kind: embedded, path: '{os.path.join(self.disk.path, 'semel.db')}'"
         if self.is_sealed:
             store += f", encryption: {{secret_files: ['{self.secret_file()}']}}"
-        # At the rates of these runs no connection is under load.
-        if not store.startswith("kind: embedded"):
-            store += f", plain_claims: {'always' if number % 2 == 0 else 'under_load'}"
         clock = None
         if self.clocks_apart:
             # Hours apart, and one of them fast.

@@ -8,11 +8,6 @@
  * alike by the store and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the
  * permit's margin is for.
  *
- * A delivery's first command may be a claim without a script (PlainClaim). It has no deadline, and its lease begins
- * when it is sent, by an estimate that is never behind. Whoever repeats it or gives it back ends the connection that it
- * was sent on before: then the store has run it, or never will. In Semel each claim of a waiting duplicate may be such
- * a one, too.
- *
  * The model leaves out what Semel cannot prevent: a freeze between the permit's check and the first byte, a store that
  * forgets, an operator who is wrong.
  *
@@ -39,8 +34,7 @@
  * renews only before it sends, and the owners' clocks miss no tick. The searches without FAILOVER have all of these.
  *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
- * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE, NO_KILL (the connection of a claim
- * without a script is not ended), PLAIN_LATE (its lease begins by an estimate that is behind); with FORGET: NO_FENCE,
+ * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE,
  * FENCE_DELETED, FENCE_ENDS, FENCE_BLIND (it knows no owner); with FAILOVER: NO_WAIT (a grant counts without the
  * replica); with FAILOVER and RETRY: NO_GRACE (claims do not wait for the owners) with NO_ERA (records are taken over
  * at once), UNPROVEN_READ (a client gets an outcome that the replica lacks).
@@ -50,11 +44,6 @@
 #define N 2        /* Deliveries. */
 #endif
 #define LEASE 2    /* Ticks. */
-#ifdef PLAIN_LATE
-#define PLAIN_LEASE (LEASE - 2)
-#else
-#define PLAIN_LEASE LEASE
-#endif
 #define DEADLINE 1 /* The maximum wait for a claim. */
 #ifdef NO_MARGIN
 #define PERMIT LEASE
@@ -75,7 +64,7 @@
 #endif
 
 mtype = { absent, in_flight, unknown, released, completed };
-mtype = { none, granted, unproven, late, undecided, held, ended, renewed, done, lost };
+mtype = { none, granted, unproven, late, held, ended, renewed, done, lost };
 
 /* The record, as the store has it. A lease of 0 has lapsed. */
 mtype state = absent;
@@ -96,8 +85,6 @@ byte fencedOwner;  /* Whose record was forgotten, until another one claims. */
 /* Of each delivery: its commands under way, the last reply, its clocks, and what it knows. */
 typedef Delivery {
   byte claims, renewals, marks, completions, releases;
-  bit plain;       /* Its claim without a script is under way. */
-  byte plainLease; /* The rest of the lease that this one makes. */
   mtype reply = none;
   byte deadline;   /* Until the claim is given up, by the store's clock. */
   byte permit;     /* Until the grant is stale, by the owner's own. */
@@ -174,7 +161,7 @@ inline put(newState) {
 /* Nobody is left to give it back: no ghost may get the record, nor make it anew. */
 #define noGhost assert(!d[i].isOver)
 
-inline grant(next, span) {
+inline grant(next) {
   noGhost;
 #ifdef FORGET
   assert(fencedOwner != i);
@@ -186,8 +173,8 @@ inline grant(next, span) {
   d[i].isForgotten = 0;
   owner = i;
   attempt = next;
-  lease = span;
-  settle = (lease == 0 -> SETTLE : 0);
+  lease = LEASE;
+  settle = 0;
   if
   :: d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh
 #ifdef FAILOVER
@@ -208,31 +195,20 @@ inline runClaim() {
 #endif
     if
     :: state == absent && isFencedOff(i) -> tell(late)
-    :: state == absent && !isFencedOff(i) -> grant(attempt + 1, LEASE)
-    :: state == in_flight && isOwn(i) -> grant(attempt, LEASE)
+    :: state == absent && !isFencedOff(i) -> grant(attempt + 1)
+    :: state == in_flight && isOwn(i) -> grant(attempt)
     :: state == released && isOwn(i) -> tell(late)
-    :: state == released && !isOwn(i) -> grant(attempt + 1, LEASE)
+    :: state == released && !isOwn(i) -> grant(attempt + 1)
     :: state == completed -> tell(ended)
     :: state == in_flight && lease > 0 && !isOwn(i) -> tell(held)
     :: state == unknown || state == in_flight && lease == 0 && !isOwn(i) ->
 #ifdef RETRY
-      if :: mayTakeOver -> grant(attempt + 1, LEASE) :: else -> tell(held) fi
+      if :: mayTakeOver -> grant(attempt + 1) :: else -> tell(held) fi
 #else
       tell(held)
 #endif
     fi
   fi
-}
-
-/* It makes a record, or finds one that is completed, or decides nothing: the script follows. */
-inline runPlain() {
-  d[i].plain = 0;
-  if
-  :: state == absent && !isFenced -> grant(attempt + 1, d[i].plainLease)
-  :: state == completed && !isFenced -> tell(ended)
-  :: else -> tell(undecided)
-  fi;
-  d[i].plainLease = 0
 }
 
 #ifdef FAILOVER
@@ -303,7 +279,7 @@ inline tick() {
   countDown(era);
 #endif
   i = 1;
-  do :: i <= N -> countDown(d[i].deadline); countDown(d[i].plainLease); i++ :: else -> break od;
+  do :: i <= N -> countDown(d[i].deadline); i++ :: else -> break od;
   if
 #ifndef FAILOVER
   :: missed == 0 -> missed = LEASE
@@ -321,11 +297,8 @@ inline tick() {
  * given back (RedisStore.giveBack). */
 inline runInVain() {
   if
-  :: d[i].claims > 0 || d[i].plain ->
-    if
-    :: d[i].plain -> d[i].plain = 0; d[i].plainLease = 0
-    :: d[i].claims > 0 -> d[i].claims--
-    fi;
+  :: d[i].claims > 0 ->
+    d[i].claims--;
     if
     :: d[i].reply = unproven; d[i].isFirst = 0
     :: state == absent || isFresh -> d[i].reply = unproven; d[i].isFirst = 1
@@ -352,7 +325,7 @@ inline runInVain() {
 }
 #endif
 
-#define isBusy(k) (isGrace -> 0 : d[k].claims + d[k].plain) + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
+#define isBusy(k) (isGrace -> 0 : d[k].claims) + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
 
 inline runAny() {
   if
@@ -360,7 +333,6 @@ inline runAny() {
   :: !hasPromoted -> isCutOff = 1; runInVain()
 #endif
   :: !isCutOff && !isGrace && d[i].claims > 0 -> runClaim()
-  :: !isCutOff && !isGrace && d[i].plain -> runPlain()
   :: !isCutOff && d[i].renewals > 0 -> runRenewal()
   :: !isCutOff && d[i].marks > 0 -> runMark()
   :: !isCutOff && d[i].completions > 0 -> runCompletion()
@@ -392,7 +364,7 @@ inline promote() {
   i = 1;
   do
   :: i <= N ->
-    d[i].claims = 0; d[i].plain = 0; d[i].plainLease = 0; d[i].renewals = 0; d[i].marks = 0; d[i].completions = 0; d[i].releases = 0;
+    d[i].claims = 0; d[i].renewals = 0; d[i].marks = 0; d[i].completions = 0; d[i].releases = 0;
     d[i].isStale = (mightSend(i) -> 1 : 0);
     i++
   :: else -> break
@@ -494,19 +466,12 @@ inline execute() {
 }
 #define stop d[me].isUnderWay = 0
 
-#ifdef NO_KILL
-#define endConnection skip
-#else
-#define endConnection d[me].plain = 0; d[me].plainLease = 0
-#endif
-
 proctype Deliver(byte me) {
   bit hasRenewed;
 
   atomic {
     begun == me - 1 -> begun = me;
-    if :: d[me].claims = 1 :: d[me].plain = 1; d[me].plainLease = PLAIN_LEASE fi;
-    d[me].deadline = DEADLINE; d[me].permit = PERMIT
+    d[me].claims = 1; d[me].deadline = DEADLINE; d[me].permit = PERMIT
   };
 
 claiming:
@@ -516,11 +481,6 @@ claiming:
   :: atomic { hears(unproven) -> d[me].deletes = d[me].isFirst; d[me].isFirst = 0; goto givingBack }
 #endif
   :: atomic { hears(ended) -> tellClient(outcome); goto finished }
-  :: atomic {
-      hears(undecided) && d[me].deadline > 0 && d[me].claims < COPIES ->
-      d[me].reply = none; d[me].claims++; d[me].permit = PERMIT;
-      goto claiming
-    }
   :: atomic { hears(held) && (!d[me].isRepeated || MAY_LEAVE) -> d[me].isOver = 1; goto finished }
 #ifndef FAILOVER
   /* Another copy may get it yet: the store is asked again, once it is too late for that one. */
@@ -533,7 +493,7 @@ claiming:
 #endif
   /* The reply is lost: the same again while there is time, then the claim is given back. */
   :: atomic {
-      d[me].deadline > 0 && d[me].claims < COPIES -> endConnection;
+      d[me].deadline > 0 && d[me].claims < COPIES ->
       d[me].reply = none; d[me].number = 0; d[me].claims++;
       d[me].permit = PERMIT; d[me].isRepeated = 1;
       goto claiming
@@ -619,7 +579,7 @@ responded:
   goto finished;
 
 givingBack:
-  atomic { endConnection; d[me].permit = 0; d[me].asked = 0 };
+  atomic { d[me].permit = 0; d[me].asked = 0 };
 #ifndef EARLY_RELEASE
   /* Another copy of the claim may be under way: not before it is too late for that one. */
   !d[me].isRepeated || d[me].deadline == 0;

@@ -162,8 +162,8 @@ struct RefusalTests {
       "2:49: store.durable: must be memory or waitaof"
     ),
     (
-      "store: {kind: redis, url: \"redis://h\", plain_claims: 4}",
-      "2:54: store.plain_claims: must be under_load, always or never"
+      "store: {kind: redis, url: \"redis://h\", plain_claims: always}",
+      "2:54: store.plain_claims: is no setting any more: every claim takes the script; take it out"
     ),
     (
       "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",

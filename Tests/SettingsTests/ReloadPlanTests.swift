@@ -103,7 +103,6 @@ struct ReloadPlanTests {
     ("6379/0\"", "6379/0\", compression: off", "store.compression"),
     ("6379/0\"", "6379/0\", replicas: 1", "store.replicas"),
     ("6379/0\"", "6379/0\", durable: waitaof", "store.durable"),
-    ("6379/0\"", "6379/0\", plain_claims: never", "store.plain_claims"),
     ("level: info", "format: text", "log.format"),
   ]) func `a member that cannot change live is refused by name`(old: String, new: String, member: String)
     throws

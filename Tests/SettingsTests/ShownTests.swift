@@ -56,7 +56,7 @@ struct ShownTests {
       #""trusted_proxies":["10.0.0.0/8","192.0.2.1","2001:db8::/32","unix"]"#,
       #""a":{"url":"https://[::1]:1","host":"api.example:8","#,
       #""b":{"url":"unix:/run/b","host":"preserve","#,
-      #""store":{"kind":"redis","url":"redis://h:1/2","username":"me","password":"(redacted)","replicas":0,"durable":"memory","failover_grace":"2s","plain_claims":"under_load","timeout":"250ms","#,
+      #""store":{"kind":"redis","url":"redis://h:1/2","username":"me","password":"(redacted)","replicas":0,"durable":"memory","failover_grace":"2s","timeout":"250ms","#,
       #""local_cache":"0B""#, #""path":"/v1/a b/{id}","host":"api.example""#, #""upstream":"b""#,
       #""from":["header:x-key","query:k","json:/a/b","form:f",["query:a","header:b"],"payload"]"#,
       #""profile":"stripe","idempotency":"optional""#,

@@ -97,9 +97,6 @@ struct ValueTests {
     let redis = "store: {kind: redis, url: \"redis://h\""
     var expected = RedisSettings(address: .tcp(host: "h", port: 6379))
     #expect(try load(upstream + redis + ", replicas: 0, durable: memory}").store.place == .redis(expected))
-    expected.plainClaims = .always
-    #expect(try load(upstream + redis + ", plain_claims: always}").store.place == .redis(expected))
-    expected.plainClaims = .underLoad
     expected.copies.replicas = 2
     expected.copies.medium = .waitaof
     expected.copies.failoverGrace = 500

@@ -777,8 +777,8 @@ MUTANTS = {
     "a record names a response that is not there": [
         (
             REDIS_OWNER,
-            "      if state == 105 or state == 117 then\n        \\(checkResponse(argument: 7))",
-            "      if state == 105 or state == 117 then\n        \\(PLANTED ? \"\" : checkResponse(argument: 7))",
+            "      if state == 105 or state == 117 then\n        \\(checkResponse(argument: 6))",
+            "      if state == 105 or state == 117 then\n        \\(PLANTED ? \"\" : checkResponse(argument: 6))",
         ),
     ],
     "Redis releases for anybody": [

@@ -122,12 +122,6 @@ extension RedisEndpointSettings {
     namespace = store.namespace
     requireDurable = store.requireDurable
     failoverGrace = redis.copies.failoverGrace
-    load =
-      switch redis.plainClaims {
-      case .underLoad: .default
-      case .always: .always
-      case .never: .never
-      }
     demand = ReplicaDemand(replicas: redis.copies.replicas, isOnDisk: redis.copies.medium == .waitaof)
   }
 }

@@ -137,7 +137,6 @@ extension ReloadPlan {
     if old.copies.replicas != new.copies.replicas { names.append("store.replicas") }
     if old.copies.medium != new.copies.medium { names.append("store.durable") }
     if old.copies.failoverGrace != new.copies.failoverGrace { names.append("store.failover_grace") }
-    if old.plainClaims != new.plainClaims { names.append("store.plain_claims") }
     if old.sentinelLogin != new.sentinelLogin { names.append("store.sentinel") }
     return names
   }

@@ -48,7 +48,7 @@ struct CommandAttempts {
       var redirects = redirects ?? ClusterRedirects()
       redirects.refused(refusal)
       self.redirects = redirects
-    case .undecided, .unwritten: break
+    case .unwritten: break
     }
     return false
   }

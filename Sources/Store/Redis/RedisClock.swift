@@ -5,7 +5,7 @@ import Idempotency
 /// A reply contains the time at which its script ran, which is before its receipt. From there on, this machine's clock
 /// is counted, a thousandth slow: clocks drift apart by less. One that is slewed faster, as chrony may, counts as set
 /// once that matters. After a long time without replies the estimate lags, a claim is refused as late for that reason,
-/// and its reply brings the time. `latest` is an estimate from the other side.
+/// and its reply brings the time.
 ///
 /// Redis' time is wall time, which may be set. A reply bounds its difference to this machine's clock from both sides; a
 /// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.
@@ -17,8 +17,6 @@ struct RedisClock {
     var at: BootInstant
   }
 
-  /// The distance of the bounds above which `latest` is `nil`, in milliseconds.
-  static let maxWidth: Int64 = 100
   /// The smallest step that counts: the margin of the shortest lease, in milliseconds.
   private static let minStep: Int64 = 100
 
@@ -26,9 +24,6 @@ struct RedisClock {
   /// The least difference between Redis' clock and this machine's by the last replies, in milliseconds.
   var difference: Int64 { bounds?.low ?? 0 }
   private var lastTime: StoreInstant?
-  /// The sending of the command whose reply has last brought the time; `nil` before the first reply of this connection
-  /// after a short wait.
-  private var timeRequestedAt: BootInstant?
   private var at = BootInstant(nanoseconds: 0)
 
   /// Takes the store's time from a reply.
@@ -45,7 +40,6 @@ struct RedisClock {
       low: now.milliseconds - at.nanoseconds / 1_000_000 - 1,
       high: now.milliseconds - sentAt.nanoseconds / 1_000_000 + 1,
       at: at)
-    if new.high - new.low <= Self.maxWidth || timeRequestedAt != nil { timeRequestedAt = sentAt }
     guard let old = bounds else {
       bounds = new
       return nil
@@ -63,21 +57,10 @@ struct RedisClock {
   }
 
   /// Discards the estimate of an earlier connection, which may have led to another machine.
-  mutating func reset() { (lastTime, timeRequestedAt) = (nil, nil) }
+  mutating func reset() { lastTime = nil }
 
   /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
     lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
-  }
-
-  /// Returns an estimate that is behind the store's clock by no more than a step that does not count, unless the clock
-  /// was set since the last reply; `nil` if the time is not known well enough, or was requested longer ago than
-  /// `maxAge`.
-  func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
-    guard let timeRequestedAt, now - timeRequestedAt < maxAge, let bounds,
-      bounds.high - bounds.low <= Self.maxWidth
-    else { return nil }
-    return StoreInstant(
-      milliseconds: now.nanoseconds / 1_000_000 + bounds.high + (now - bounds.at).count / 1000 + 1)
   }
 }

@@ -15,8 +15,8 @@ extension RedisStore {
     // A claim that is sent without the right to take a record over has not taken one over when it is granted.
     let call = asked.with(permitted(asked.request))
     let firstAttempt = subscriber.epoch.firstAttempt
-    let isWritten = nodes.startClaim(call.request, firstAttempt: firstAttempt) {
-      $0.claim(call.request, until: $1.deadline, firstAttempt: firstAttempt)
+    let isWritten = nodes.startClaim(call.request) {
+      $0.claim(call.request, until: $1, firstAttempt: firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: call)
     }
@@ -47,11 +47,8 @@ extension RedisStore {
     let request = call.request
     var copies = copies
     do throws(StoreError) {
-      let isUndecided = reply.isOfAnotherPayload(than: request)
-      guard try copies.ended(isUndecided ? .undecided : reply.ending) else {
-        // A claim without a script takes nothing over, whatever became of it.
-        let mayHaveTakenOver = reply.plain == nil && request.takeOver != .never
-        return claimInTask(call, after: copies, mayHaveTakenOver: mayHaveTakenOver)
+      guard try copies.ended(reply.ending) else {
+        return claimInTask(call, after: copies, mayHaveTakenOver: request.takeOver != .never)
       }
       guard let outcome = try finalOutcome(of: request, reply) else { return resolveInTask(reply, of: call) }
       deliver(.success(outcome), to: call)
@@ -172,7 +169,7 @@ extension RedisStore {
       let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
         let written = permitted(request)
         if written.takeOver != .never { mayTakeOver = true }
-        $0.claim(written, until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
+        $0.claim(written, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
       }
       if mayTakeOver { mayHaveTakenOver = true }
       copiedUntil = reply.copiedUntil ?? copiedUntil

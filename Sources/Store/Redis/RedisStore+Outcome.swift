@@ -113,8 +113,7 @@ extension RedisStore {
   ) -> Claim {
     Claim(
       id: request.id, owner: request.owner, fingerprint: request.fingerprint,
-      attempt: record?.attempt ?? reply.plain?.attempt ?? 1,
-      firstSeen: record?.firstSeen ?? reply.plain?.firstSeen ?? reply.now,
+      attempt: record?.attempt ?? 1, firstSeen: record?.firstSeen ?? reply.now,
       followsUnknown: record?.followsUnknown ?? false,
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, uncountedAttempts: record?.uncountedAttempts ?? 0,
       lease: request.lease,

@@ -3,8 +3,7 @@ import Logging
 import NIOCore
 import Platform
 
-/// A record store in Redis, with one connection per event loop and server, and a script per call. Claims under load
-/// begin without one.
+/// A record store in Redis, with one connection per event loop and server, and a script per call.
 ///
 /// Confined to the loop of its context. A command takes at most `RedisEndpointSettings.timeout`, and a call is one
 /// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long,
@@ -145,13 +144,12 @@ public struct RedisStore: RecordStore {
     let text = claim.fingerprint.recipe.text
     let capacity = 768 + text.utf8.count + kept.capacity
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
-      writer, times in
+      writer, _ in
       writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
       writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
       writer.timeToLive(completion.lifetime, over: claim.fence)
       writer.argument(claim.firstSeen.milliseconds)
-      writer.argument { if let present = times.present { $0.number(present.milliseconds) } }
       writer.argument { kept.writeOwnKeyEnd(claim.owner, to: &$0) }
     }
   }

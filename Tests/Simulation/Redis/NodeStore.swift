@@ -62,12 +62,6 @@ extension RedisEndpointSettings {
     timeout = store.timeout
     namespace = store.namespace
     failoverGrace = redis.copies.failoverGrace
-    load =
-      switch redis.plainClaims {
-      case .underLoad: .default
-      case .always: .always
-      case .never: .never
-      }
     demand = ReplicaDemand(replicas: redis.copies.replicas)
   }
 }

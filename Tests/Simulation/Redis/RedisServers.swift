@@ -22,7 +22,6 @@ final class RedisServers: @unchecked Sendable {
   private var isPassing = false
   /// The number of replicas that must have a change before it counts.
   let demand: Int
-  private let plainClaims: String
   /// The times at which a replica took the place of a master, and the numbers of both.
   var promotions: [(at: Moment, former: Int, next: Int)] = []
   /// Called with what happens to the servers, for a person to read.
@@ -39,7 +38,6 @@ final class RedisServers: @unchecked Sendable {
     drift = Int64(dice.between(-300, 300))
     let replicas = topology == .standalone ? 0 : topology == .cluster ? 1 : 1 + dice.below(2)
     demand = topology == .standalone ? 0 : dice.chance(0.6) ? 1 + dice.below(replicas) : 0
-    plainClaims = ["under_load", "always", "never"][dice.below(3)]
     let masters = topology == .cluster ? 3 : 1
     var settings = SimRedisSettings(address: SimAddress(port: 0))
     settings.version = SimRedisVersion.allCases[dice.below(3)]
@@ -92,8 +90,7 @@ final class RedisServers: @unchecked Sendable {
       }
     let copies = demand > 0 ? ", replicas: \(demand), failover_grace: 500ms" : ""
     let timeout = topology == .standalone ? 250 : 400
-    return
-      "{kind: redis, \(place), timeout: \(timeout)ms, plain_claims: \(plainClaims)\(copies)}"
+    return "{kind: redis, \(place), timeout: \(timeout)ms\(copies)}"
   }
 
   /// The id of the record whose key, or one of whose keys, this is; `nil` for none.

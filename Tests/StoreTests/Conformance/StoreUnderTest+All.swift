@@ -2,7 +2,7 @@ extension StoreUnderTest {
   /// The stores that the conformance suite is run on.
   static let all: [StoreUnderTest] =
     [
-      embedded, cachedEmbedded, sealedEmbedded, compressedEmbedded, redis, loadedRedis, sealedRedis,
+      embedded, cachedEmbedded, sealedEmbedded, compressedEmbedded, redis, sealedRedis,
       compressedRedis, replicated, cluster, secure, sentinel,
     ] + others + simulated
 }

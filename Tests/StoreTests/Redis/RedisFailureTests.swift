@@ -100,37 +100,17 @@ struct RedisFailureTests {
     }
   }
 
-  @Test func `a claim without a script that was sent to a frozen Redis is given back`() async throws {
-    let server = try await RedisServer()
-    let patient = RedisEndpointSettings.on(server)
-    var settings = patient.loaded
-    settings.timeout = 300
-    try await RedisNode.run(settings) { node in
-      for _ in 0..<5 {
-        try await node.warm()
-        let request = Samples.request()
-        let sets = try server.calls(of: "set")
-        server.freeze()
-        let error = await #expect(throws: StoreError.self) { try await node.store.claim(request) }
-        guard case .fateUnknown = error else { throw Unexpected(what: "\(error as Any)") }
-        server.thaw()
-        try await node.reconnected()
-        #expect(try server.calls(of: "set") == sets + 1)
-        let unused = Claim(
-          id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: 1,
-          firstSeen: StoreInstant(milliseconds: 0), followsUnknown: false, onlyRejectedSoFar: true,
-          lease: request.lease, unknownRetention: request.unknownRetention, remember: request.remember,
-          requestedAt: BootInstant.now)
-        #expect(try await node.store.release(unused, .deleted) == .done)
-        // Its own script deletes what the late command has made: nothing can come after that.
-        #expect(try await node.store.find(request.id) == .absent)
-        let sibling = RedisNode(patient)
-        let claim = try await sibling.store.granted(
-          Samples.request(request.id, fingerprint: request.fingerprint))
-        #expect(claim.attempt == 1 && claim.owner != request.owner)
-        #expect(try await sibling.store.complete(claim, with: Samples.completion()).outcome == .done)
-        sibling.close()
+  @Test func `a full Redis still replays`() async throws {
+    let server = try await RedisServer(arguments: ["--maxmemory-policy", "noeviction"])
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+      try server.command(["CONFIG", "SET", "maxmemory", "1"])
+      guard case .taken(.completed) = try await node.store.claim(Samples.again(claim)) else {
+        throw Unexpected(what: "no replay")
       }
+      await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
+      try server.command(["CONFIG", "SET", "maxmemory", "0"])
     }
   }
 

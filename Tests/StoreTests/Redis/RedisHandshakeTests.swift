@@ -30,7 +30,6 @@ struct RedisHandshakeTests {
         case .history: handshake.received(.text("role:master\r\nmaster_replid:h1\r\nmaster_replid2:0000\r\n"))
         case .server: handshake.received(.text("# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n"))
         case .identity: handshake.received(.integer(12))
-        case .trialEnd: handshake.received(.integer(0))
         case .makeEpoch: handshake.received(.integer(0))
         case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
         case .authenticate, .select, .role: handshake.received(.text("OK"))
@@ -43,7 +42,6 @@ struct RedisHandshakeTests {
     #expect(result.doubts.isEmpty)
     #expect(result.epoch == "e1")
     #expect(result.history?.id == "h1" && result.history?.formerID == nil)
-    #expect(result.session == RedisSession(run: "abc", client: 12))
   }
 
   @Test(arguments: [

@@ -98,31 +98,28 @@ struct ReplicaProofTests {
     #expect(begins(&proof, at: start) == true)
   }
 
-  @Test func `an estimate of the store's time neither proves a completion nor ends a proof`() throws {
+  @Test func `a completion before a proven script is proven with it, until the clock is set back`() throws {
     let proven: Int64 = 5_000_000_000_000
-    func completed(at since: Int64) throws -> ScriptReply {
-      let text =
+    func completed(at since: Int64, now: Int64 = proven + 100) throws -> ScriptReply {
+      let record =
         "1 \(String(repeating: "a", count: 32)) completed 1 1 \(since) 600000 0 0 - \(Samples.digest().text) 1 201"
-      let result = Array(text.utf8).withUnsafeBytes { ScriptResult(.standing, recordIn: $0) }
-      #expect(result.unreadable == nil)
-      return ScriptReply(ending: .result(result), now: StoreInstant(milliseconds: proven + 100))
+      let bytes = "*3\r\n:\(now)\r\n$8\r\nstanding\r\n$\(record.utf8.count)\r\n\(record)\r\n"
+      var reader = HiredisReader()
+      Array(bytes.utf8).withUnsafeBytes { reader.feed($0) }
+      guard let reply = try reader.next() else { throw Unexpected(what: "half a reply") }
+      return ScriptReply(reply)
     }
-    let ahead = PlainClaim(
-      firstSeen: StoreInstant(milliseconds: proven - 40), since: StoreInstant(milliseconds: proven + 50),
-      attempt: 1)
     var proof = ReplicaProof(maxShortfall: 500)
     proof.wrote()
     #expect(begins(&proof, at: start))
     proof.waited(isMet: true, last: StoreInstant(milliseconds: proven))
     proof.settled()
-    var late = done(at: proven - 40)
-    (late.plain, late.isEstimated) = (ahead, true)
     let replies = [
-      late, try completed(at: proven - 10), try completed(at: proven + 10),
+      try completed(at: proven - 10), try completed(at: proven + 10),
       // A script's own time shows that the clock was set back.
       done(at: proven - 40), try completed(at: proven - 50),
     ]
     let needed = replies.map { proof.isNeeded(by: $0, isAwaited: true) }
-    #expect(needed == [true, false, true, true, true])
+    #expect(needed == [false, true, true, true])
   }
 }

@@ -14,10 +14,9 @@ struct ReplicaTests {
   /// The time of a call that is refused because the replica is missing, which a grant on a busy machine does not reach.
   private static let shortTime: Milliseconds = .seconds(4)
 
-  @Test(arguments: [false, true])
-  func `what is granted, completed and renewed is at the replica`(isLoaded: Bool) async throws {
+  @Test func `what is granted, completed and renewed is at the replica`() async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings().loaded(isLoaded)) { node in
+    try await RedisNode.run(pair.settings()) { node in
       for _ in 0..<20 {
         let claim = try await node.store.granted(Samples.request())
         #expect(try pair.replica.text(of: claim, node).contains("in_flight"))
@@ -29,10 +28,9 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test(arguments: [false, true])
-  func `without the replica no claim is granted, and nothing of one stays`(isLoaded: Bool) async throws {
+  @Test func `without the replica no claim is granted, and nothing of one stays`() async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
       _ = try await node.store.completed()
       pair.relay.set(.vanish)
       let request = Samples.request()
@@ -97,10 +95,9 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test(arguments: [false, true])
-  func `a stopped replica is missed as well`(isLoaded: Bool) async throws {
+  @Test func `a stopped replica is missed as well`() async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
       _ = try await node.store.completed()
       pair.replica.kill()
       try await node.expectRefusal(of: Samples.request())
@@ -162,12 +159,10 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test(arguments: [false, true], servers)
-  func `no script reports an outcome that is not at the replica`(isLoaded: Bool, _ kind: OtherRedis?)
-    async throws
-  {
+  @Test(arguments: servers)
+  func `no script reports an outcome that is not at the replica`(_ kind: OtherRedis?) async throws {
     let pair = try await ReplicaPair(kind)
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
       let (stale, own) = (try await node.store.lapsed(), try await node.store.granted(Samples.request()))
       let sibling = RedisNode(pair.carefree(node))
       pair.relay.set(.vanish)
@@ -250,12 +245,9 @@ struct ReplicaTests {
     }
   }
 
-  @Test(arguments: [false, true])
-  func `replication that is cut in the midst of claims leaves none behind that was granted`(isLoaded: Bool)
-    async throws
-  {
+  @Test func `replication that is cut amid claims leaves none behind that was granted`() async throws {
     let pair = try await ReplicaPair()
-    var settings = pair.settings(timeout: Self.shortTime).loaded(isLoaded)
+    var settings = pair.settings(timeout: Self.shortTime)
     for isDemanding in [true, false] {
       if !isDemanding { settings.demand = nil }
       try await RedisNode.run(settings) { node in

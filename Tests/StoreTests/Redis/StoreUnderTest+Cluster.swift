@@ -3,7 +3,7 @@ import TestSupport
 
 extension StoreUnderTest {
   static let cluster = StoreUnderTest("Redis Cluster") {
-    Opened(loaded: .on(try await SharedCluster.cluster.all.map(\.port)))
+    Opened(.on(try await SharedCluster.cluster.all.map(\.port)))
   }
 }
 

@@ -5,7 +5,7 @@ extension StoreUnderTest {
   /// A store on each other server that the tests' environment has.
   static let others = OtherRedis.available.map { kind in
     StoreUnderTest(kind.rawValue) {
-      Opened(loaded: .on(try await SharedOther.server(of: kind)))
+      Opened(.on(try await SharedOther.server(of: kind)))
     }
   }
 }

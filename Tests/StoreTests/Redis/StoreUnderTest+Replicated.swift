@@ -3,7 +3,7 @@ import TestSupport
 
 extension StoreUnderTest {
   static let replicated = StoreUnderTest("Redis with a replica") {
-    Opened(loaded: try await SharedPair.pair.settings())
+    Opened(try await SharedPair.pair.settings())
   }
 }
 

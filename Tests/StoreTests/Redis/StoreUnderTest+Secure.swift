@@ -5,7 +5,7 @@ extension StoreUnderTest {
   static let secure = StoreUnderTest("Redis over TLS") {
     var settings = try await SharedSecureRedis.settings
     settings.namespace = RedisEndpointSettings.ownNamespace()
-    return Opened(loaded: settings)
+    return Opened(settings)
   }
 }
 

@@ -4,7 +4,7 @@ import TestSupport
 
 extension StoreUnderTest {
   static let sentinel = StoreUnderTest("Redis by Sentinel") {
-    Opened(loaded: try await SharedTrio.trio.settings())
+    Opened(try await SharedTrio.trio.settings())
   }
 }
 

@@ -9,20 +9,20 @@ extension StoreUnderTest {
     SimRedisVersion.allCases.map { version in
       StoreUnderTest("simulated Redis \(version.rawValue)") {
         let host = try await SharedHosts.alone(version)
-        return Opened(loaded: .at(host.addresses))
+        return Opened(.at(host.addresses))
       }
     } + [
       StoreUnderTest("simulated Redis with a replica") {
         var settings = RedisEndpointSettings.at(try await SharedHosts.replicated.addresses)
         settings.demand = ReplicaDemand(replicas: 1)
-        return Opened(loaded: settings)
+        return Opened(settings)
       },
       StoreUnderTest("simulated Redis by Sentinel") {
         let addresses = try await SharedHosts.sentinel.addresses
-        return Opened(loaded: .orders(by: [addresses[2].port]))
+        return Opened(.orders(by: [addresses[2].port]))
       },
       StoreUnderTest("simulated Redis Cluster") {
-        Opened(loaded: .on(try await SharedHosts.cluster.addresses.map(\.port)))
+        Opened(.on(try await SharedHosts.cluster.addresses.map(\.port)))
       },
     ]
 }

@@ -139,7 +139,7 @@ public struct RedisExamination: Sendable {
   private func rights(tag: String = "check") -> RedisRights {
     RedisRights(
       namespace: settings.namespace, user: settings.login.user, topology: settings.topology,
-      demand: settings.demand, claimsPlainly: settings.load.minPending != nil, tag: tag)
+      demand: settings.demand, tag: tag)
   }
 
   private func conversation(_ address: ServerAddress) -> RedisConversation {

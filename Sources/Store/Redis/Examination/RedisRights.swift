@@ -16,15 +16,13 @@ struct RedisRights {
   ///   None of these keys is one that a running Semel uses, since they are deleted.
   init(
     namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
-    claimsPlainly: Bool = true, tag: String = "check"
+    tag: String = "check"
   ) {
     self.namespace = namespace
     self.user = user ?? "default"
     // The last ones, since a subscribed connection takes no other commands.
     all =
-      Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand).filter {
-        claimsPlainly || !Self.ofPlainClaims.contains($0.rule)
-      } + [
+      Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand) + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
         Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
       ]
@@ -37,8 +35,6 @@ struct RedisRights {
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
-      Right(rule: ofPlainClaims[0], command: ["CLIENT", "ID"], isOptional: true),
-      Right(rule: ofPlainClaims[1], command: RedisSession.trial, isOptional: true),
       Right(rule: "+time", command: ["TIME"]),
       Right(rule: "+script|load", command: ["SCRIPT", "LOAD", "return 1"]),
       Right(rule: "+eval", command: ["EVAL", "return 1", "1", key]),
@@ -57,13 +53,13 @@ struct RedisRights {
       Right(rule: "+info", command: ["INFO", "server"], isOptional: true),
       Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),
     ]
-    if let demand { all.append(Right(rule: "+\(demand.command.lowercased())", command: demand.trial)) }
+    if let demand {
+      all.append(Right(rule: "+client|id", command: ["CLIENT", "ID"], isOptional: true))
+      all.append(Right(rule: "+\(demand.command.lowercased())", command: demand.trial))
+    }
     adapt(&all, to: topology)
     return all
   }
-
-  /// The rights that only claims without a script need.
-  private static let ofPlainClaims = ["+client|id", "+client|kill"]
 
   /// The right to the namespaces that share the Redis (`RedisDirectory`).
   private static let directory = "~semel:namespaces"

@@ -61,7 +61,7 @@ extension RedisCommandWriter {
     text(request.fingerprint.recipe.text)
   }
 
-  /// The maximum number of bytes that `claim` or `plainClaim` writes for usual names.
+  /// The maximum number of bytes that `claim` writes for usual names.
   static func capacity(of request: ClaimRequest) -> Int {
     640 + request.fingerprint.recipe.text.utf8.count
   }

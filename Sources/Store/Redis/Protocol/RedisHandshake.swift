@@ -46,8 +46,6 @@ struct RedisHandshake {
     case server
     /// Reads the number of this connection, at the end again.
     case identity
-    /// Tests whether Semel may end connections of its own.
-    case trialEnd
     /// Creates the epoch if there is none; see `RedisEpoch`.
     case makeEpoch(key: String, String)
     case readEpoch(key: String)
@@ -71,7 +69,6 @@ struct RedisHandshake {
       case .history: ["INFO", "replication"]
       case .server: ["INFO", "server"]
       case .identity: ["CLIENT", "ID"]
-      case .trialEnd: RedisSession.trial
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
       case .publish(let channel): ["PUBLISH", channel, ""]
@@ -88,7 +85,7 @@ struct RedisHandshake {
   }
 
   /// The reason to refuse a proxy that takes each command to a connection or a server of its choice: `WAIT` would wait
-  /// for the changes of others, and the end of a connection would end nothing.
+  /// for the changes of others.
   static let sharedConnection =
     "a proxy stands before Redis that spreads the commands of one connection over several: give the address of Redis itself, or topology: cluster"
 
@@ -119,13 +116,10 @@ struct RedisHandshake {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
       steps += [.clock, .memory, .persistence, .statistics, .history]
-      let needsOwnConnection = settings.load.minPending != nil || settings.demand != nil
-      if needsOwnConnection { steps += [.server, .identity] }
-      if settings.load.minPending != nil { steps.append(.trialEnd) }
-      if let demand = settings.demand { steps.append(.wait(demand)) }
+      if let demand = settings.demand { steps += [.server, .identity, .wait(demand)] }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
-      if needsOwnConnection { steps += [.server, .identity] }
+      if settings.demand != nil { steps += [.server, .identity] }
     case .subscriptions:
       steps.append(.publish(channel: RedisKeys(namespace: settings.namespace).invalidations))
     case .responses, .sentinel: break
@@ -151,7 +145,7 @@ struct RedisHandshake {
     case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
     case (.statistics, _): result.doubts += RedisDurability.doubts(statistics: reply)
     case (.history, _): result.history = ReplicationHistory(reply)
-    case (.server, .error(let text)), (.identity, .error(let text)), (.trialEnd, .error(let text)):
+    case (.server, .error(let text)), (.identity, .error(let text)):
       // The next attempt may find out what this one must know.
       if RedisRefusal.isPassing(text) { return .fail(RedisRefusal.advice(text)) }
     case (.server, _):
@@ -160,7 +154,6 @@ struct RedisHandshake {
     case (.identity, _):
       if let identity, identity != reply { return .fail(Self.sharedConnection) }
       identity = reply
-    case (.trialEnd, _): result.session = RedisSession(server: server, client: identity, trial: reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):
       guard parts.first == .text("master") else {
@@ -185,8 +178,6 @@ struct RedisHandshakeResult: Equatable {
   var doubts: [String] = []
   /// The history of the server's data; `nil` if it may not be read.
   var history: ReplicationHistory?
-  /// The number of this connection; `nil` if claims take a script.
-  var session: RedisSession?
   /// The epoch of the namespace; `nil` if it may not be read.
   var epoch: String?
   /// The reason for which Semel may not publish; `nil` if it may.

@@ -35,7 +35,7 @@ struct RedisInspection: Equatable {
     case .history: history = ReplicationHistory(reply)
     case .makeEpoch: if case .error(let text) = reply { obstacle = RedisRefusal.obstacle(text) }
     case .readEpoch(let key): epochs[key] = reply.text
-    case .authenticate, .select, .role, .name, .load, .clock, .server, .identity, .trialEnd, .wait: break
+    case .authenticate, .select, .role, .name, .load, .clock, .server, .identity, .wait: break
     }
   }
 }

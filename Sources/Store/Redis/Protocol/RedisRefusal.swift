@@ -5,9 +5,6 @@ enum RedisRefusal {
   /// Whether Redis does not have the script, in which case it has not run it.
   static func isScriptMissing(_ text: String) -> Bool { text.hasPrefix("NOSCRIPT") }
 
-  /// Whether the server does not know the command in this form.
-  static func isSyntaxError(_ text: String) -> Bool { text.hasPrefix("ERR syntax error") }
-
   /// Whether the server refuses the command at this moment, and neither forbids it nor lacks it.
   static func isPassing(_ text: String) -> Bool { !text.hasPrefix("NOPERM") && !text.hasPrefix("ERR ") }
 

@@ -8,8 +8,6 @@ struct ScriptReply {
     case done
     /// The script returned the record's state, or the reason for which it did nothing.
     case result(ScriptResult)
-    /// A claim without a script has claimed nothing, and the script must decide.
-    case undecided
     /// Redis returned an error, and then has changed nothing.
     case refused(String)
     /// A node of a cluster has not executed the command, which another node or a later copy may.
@@ -24,12 +22,8 @@ struct ScriptReply {
   }
 
   var ending: Ending
-  /// The store's time from the reply, or an estimate of it; 0 if there is none.
+  /// The store's time from the reply; 0 if there is none.
   var now = StoreInstant(milliseconds: 0)
-  /// Whether the time is an estimate of this process.
-  var isEstimated = false
-  /// The claim without a script that this is the reply to; `nil` for that of a script.
-  var plain: PlainClaim?
   /// The time when this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
   /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost;
@@ -91,14 +85,6 @@ final class ScriptResult: Sendable {
     unreadable = record.flatMap(Self.fault)
   }
 
-  /// Creates a result about a record's text.
-  init(_ word: Word, recordIn bytes: UnsafeRawBufferPointer) {
-    self.word = word
-    (list, text) = (nil, nil)
-    record = RedisRecord(bytes)
-    unreadable = Self.fault(record)
-  }
-
   private static func fault(_ record: RedisRecord?) -> String? {
     guard let record else { return otherFormat }
     return record.isResponseDamaged ? OutcomeCodec.otherFormat : nil
@@ -112,7 +98,7 @@ extension ScriptReply {
     case .lost(let reason), .unwritten(let reason), .refused(let reason): reason
     case .redirected: "another node of the cluster has the key"
     case .timedOut: "Redis did not reply in time"
-    case .done, .result, .undecided: "the reply was for nobody"
+    case .done, .result: "the reply was for nobody"
     }
   }
 
@@ -127,7 +113,7 @@ extension ScriptReply {
     switch ending {
     case .done: true
     case .result(let result): result.word == .created
-    case .undecided, .refused, .redirected, .lost, .unwritten, .timedOut: false
+    case .refused, .redirected, .lost, .unwritten, .timedOut: false
     }
   }
 

@@ -4,10 +4,9 @@ extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
-  /// This is `runClaim` in Tests/Model/claim.pml. Under load it follows a `PlainClaim` that could not decide. After
-  /// its deadline the script claims nothing, because Semel has given up by then. Nor does it grant a record to an
-  /// owner that has already released it, or whose record was forgotten: that command is an older copy of a repeated
-  /// one.
+  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
+  /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten:
+  /// that command is an older copy of a repeated one.
   ///
   /// Redis' time as text, and the short way to a completed record of the same payload without a fence, save a tenth of
   /// the instructions of a first run and of a replay. The short way does not check the record's beginning: Semel

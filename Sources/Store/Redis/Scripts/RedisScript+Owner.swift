@@ -30,18 +30,9 @@ extension RedisScript {
     """
 
   /// The arguments: 1 the beginning, 2 the attempt, 3 `RETENTION 0 REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]
-  /// STATUS` and the location or the response, 4 time to live, 5 when the record was first seen, 6 the present time, or
-  /// empty if Redis' own is to be read, which takes a quarter of the script's time, 7 what `checkResponse` takes.
+  /// STATUS` and the location or the response, 4 time to live, 5 when the record was first seen, 6 what `checkResponse`
+  /// takes.
   static let completeSource = """
-    local now, text
-    if ARGV[6] == '' then
-      local t = redis.call('TIME')
-      now = t[1] * 1000 + math.floor(t[2] / 1000)
-      text = t[1] .. string.sub('00000' .. t[2], -6, -4)
-    else
-      text = ARGV[6]
-      now = tonumber(text)
-    end
     local r = redis.call('GET', KEYS[1])
     local own = not r or string.find(r, ARGV[1], 1, true) == 1
     if own then
@@ -51,9 +42,9 @@ extension RedisScript {
         return {now, 'again'}
       end
       if state == 105 or state == 117 then
-        \(checkResponse(argument: 7))
+        \(checkResponse(argument: 6))
         redis.call('SET', KEYS[1], ARGV[1] .. 'completed ' .. ARGV[2] .. ' ' .. math.max(now - ARGV[5], 0)
-          .. ' ' .. text .. ' ' .. ARGV[3], 'PX', ARGV[4])
+          .. ' ' .. t[1] .. string.sub('00000' .. t[2], -6, -4) .. ' ' .. ARGV[3], 'PX', ARGV[4])
         redis.pcall('PUBLISH', KEYS[1], '')
         return r and now or {now, 'created'}
       end

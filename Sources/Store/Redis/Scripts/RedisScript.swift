@@ -1,7 +1,5 @@
 /// The steps on a record that Redis executes, each atomically and by its own clock.
 ///
-/// Under load a claim takes none if it needs no decision (`PlainClaim`), and a completion is given the time.
-///
 /// A record is one text under `NAMESPACE:{ID}`, whose parts are separated by spaces:
 ///
 ///     1 OWNER STATE ATTEMPT FIRST SINCE SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]
@@ -51,7 +49,7 @@ enum RedisScript: Int, CaseIterable {
     switch self {
     case .claim: Self.time + Self.claimSource
     case .renew: Self.look + Self.renewSource + Self.lost
-    case .complete: Self.completeSource + Self.lost
+    case .complete: Self.time + Self.completeSource + Self.lost
     case .release: Self.look + Self.releaseSource + Self.lost
     case .markUnknown: Self.look + Self.markUnknownSource + Self.lost
     case .find: Self.look + Self.findSource + Self.lost
@@ -80,7 +78,7 @@ enum RedisScript: Int, CaseIterable {
     switch self {
     case .claim: (1, 8)
     case .renew: (1, 4)
-    case .complete: (1, 7)
+    case .complete: (1, 6)
     case .release: (1, 2)
     case .markUnknown: (1, 4)
     case .find: (1, 0)

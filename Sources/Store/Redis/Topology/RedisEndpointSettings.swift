@@ -65,8 +65,5 @@ public struct RedisEndpointSettings: Sendable {
   /// node from publishing.
   public var inspectionInterval: Milliseconds = .seconds(3)
 
-  /// The conditions under which commands take the forms that cost Redis less.
-  public var load = RedisLoad.default
-
   public init(address: ServerAddress) { self.address = address }
 }

@@ -42,7 +42,7 @@ extension RedisNodes {
   ///   - write: Writes the arguments after the keys.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
-    _ write: (inout RedisCommandWriter, RedisTimes) -> Void = { _, _ in }
+    _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
     var copies =
       copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
@@ -61,7 +61,7 @@ extension RedisNodes {
   @inline(never)
   private func reply(
     to script: RedisScript, _ route: RedisRoute, after copies: inout CommandAttempts, capacity: Int,
-    _ write: (inout RedisCommandWriter, RedisTimes) -> Void
+    _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void
   ) async throws(StoreError) -> ScriptReply {
     while true {
       copies.beginAnew(at: BootInstant.now)
@@ -100,27 +100,20 @@ extension RedisNodes {
     return left
   }
 
-  /// Writes one copy of a claim without a task that waits, under load also without a script. Calls `onReply` with
-  /// the result, on this loop and after this method has returned. False if no command can be written now.
+  /// Writes one copy of a claim without a task that waits. Calls `onReply` with the result, on this loop and after this
+  /// method has returned. False if no command can be written now.
   ///
-  /// - Parameters:
-  ///   - request: The claim.
-  ///   - firstAttempt: The attempt number of a new record's first owner.
-  ///   - write: Writes the arguments of the script after the key.
+  /// - Parameter write: Writes the arguments of the script after the key.
   func startClaim(
-    _ request: ClaimRequest, firstAttempt: Int, _ write: (inout RedisCommandWriter, RedisTimes) -> Void,
+    _ request: ClaimRequest, _ write: (inout RedisCommandWriter, RedisTimes) -> Void,
     onReply: @escaping (ScriptReply, CommandAttempts) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: request.id)), pipeline.link.isUp,
       pipeline.claimRefusal == nil, pipeline.graceLeft == nil
     else { return false }
-    let now = BootInstant.now
-    let deadline = now + settings.timeout
-    let isPlain = pipeline.appendPlainClaim(
-      request, firstAttempt: firstAttempt, until: deadline, at: now, .call(onReply))
-    guard !isPlain else { return true }
-    let capacity = RedisCommandWriter.capacity(of: request)
-    pipeline.append(.claim, request.id, capacity, deadline, .call(onReply), write)
+    pipeline.append(
+      .claim, request.id, RedisCommandWriter.capacity(of: request), BootInstant.now + settings.timeout,
+      .call(onReply), write)
     return true
   }
 

@@ -16,8 +16,6 @@ final class RedisNodes: @unchecked Sendable {
   let counters: RedisCounters
   let subscriber: RedisSubscriber
   let logger: Logger
-  /// The connections that may have to be ended, also those to nodes that are no masters for a while.
-  private let sessions = RedisSessions()
   /// The claims that share a command with an earlier one.
   let shared = SharedClaims()
   /// The turns of the responses that have keys of their own.
@@ -63,10 +61,10 @@ final class RedisNodes: @unchecked Sendable {
     case .cluster: single = nil
     case .sentinel:
       single = Self.pipeline(
-        context, settings, at: nil, counters, isOnly: true, logger, subscriber, sessions, shared)
+        context, settings, at: nil, counters, isOnly: true, logger, subscriber, shared)
     case .standalone:
       single = Self.pipeline(
-        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, sessions, shared)
+        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, shared)
     }
     single?.didChange = { [self] in
       counters.publish(topology: topologyText)
@@ -84,13 +82,12 @@ final class RedisNodes: @unchecked Sendable {
   private static func pipeline(
     _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: ServerAddress?,
     _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber,
-    _ sessions: RedisSessions, _ shared: SharedClaims
+    _ shared: SharedClaims
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
       isOnly: isOnly, presences: subscriber.presences, logger: logger)
-    return RedisPipeline(
-      context: context, link: link, subscriber: subscriber, sessions: sessions, shared: shared)
+    return RedisPipeline(context: context, link: link, subscriber: subscriber, shared: shared)
   }
 
   func start() {
@@ -127,7 +124,7 @@ final class RedisNodes: @unchecked Sendable {
     context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
     let made = Self.pipeline(
-      context, settings, at: address, counters, isOnly: false, logger, subscriber, sessions, shared)
+      context, settings, at: address, counters, isOnly: false, logger, subscriber, shared)
     pipelines[address] = made
     if admission.isOpen { made.admit(unless: admission.refusal) }
     guard !isClosed else { return made }

@@ -16,10 +16,8 @@ extension RedisPipeline {
   /// A command without a reply.
   struct Pending {
     enum Kind {
-      /// A script, whose reply has the store's time, or that which the script was given.
-      case script(isTimed: Bool)
-      /// A claim without a script.
-      case plainClaim(PlainClaim)
+      /// A script, whose reply has the store's time.
+      case script
       case other
     }
 
@@ -40,13 +38,7 @@ extension RedisPipeline {
       if case .replicas(let waits) = waiter { sentAt + waits.maxWait } else { sentAt + timeout }
     }
 
-    var isPlainClaim: Bool {
-      if case .plainClaim = kind { true } else { false }
-    }
-
     func finish(with reply: ScriptReply, timeout: Milliseconds) {
-      var reply = reply
-      if case .plainClaim(let claim) = kind { reply.plain = claim }
       switch waiter {
       case .task(let continuation): continuation.resume(returning: reply)
       case .call(let onReply): onReply(reply, CommandAttempts(timeout: timeout, deadline: deadline))

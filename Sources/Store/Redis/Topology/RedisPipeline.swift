@@ -23,12 +23,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The number of the last commands that are not written yet.
   var unwritten = 0
   private(set) var clock = RedisClock()
-  /// Whether claims need no script on this connection.
-  var mayClaimPlainly = false
-  let sessions: RedisSessions
   private let shared: SharedClaims
-  /// The present connection, if claims need no script on it.
-  var session: RedisSession?
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
   /// The digest by which the connected server knows the script of a claim; `nil` before the first connection.
@@ -70,10 +65,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private(set) var isAdmissionRefused = false
 
   init(
-    context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, sessions: RedisSessions,
-    shared: SharedClaims
+    context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims
   ) {
-    self.sessions = sessions
     self.shared = shared
     self.context = context
     self.link = link
@@ -207,7 +200,7 @@ extension RedisPipeline {
   func append(
     _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
     _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false,
-    _ write: (inout RedisCommandWriter, RedisTimes) -> Void
+    _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void
   ) {
     // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
@@ -215,36 +208,25 @@ extension RedisPipeline {
     let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
-    // With replicas, the time of a completion must be that of its execution (`ReplicaProof.isNeeded`).
-    let mayGiveTime = script == .complete && waits == nil
-    let present = mayGiveTime ? latestUnderLoad(at: now, maxAge: settings.load.maxCompletionAge) : nil
     if isAsking { appendAsking() }
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
     link.append { buffer in
       buffer.writeCommand(capacity: head.count + keys.capacity + capacity) { writer in
         writer.bytes(head)
         if let id { keys.write(id, to: &writer) }
-        write(&writer, RedisTimes(deadline: limit, present: present))
+        write(&writer, limit)
       }
     }
-    appended(
-      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script(isTimed: present == nil)),
-      of: id,
-      awaitsReplicas: script.awaitsReplicas)
-  }
-
-  /// Takes a command on a record that was appended to the connection's next write.
-  func appended(_ command: Pending, of id: RecordID?, awaitsReplicas: Bool) {
-    var command = command
     link.counters.countRoundTrip()
+    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script)
     if let waits {
       command.id = id
-      command.awaitsReplicas = awaitsReplicas
-      if awaitsReplicas { waits.wrote() }
+      command.awaitsReplicas = script.awaitsReplicas
+      if script.awaitsReplicas { waits.wrote() }
     }
     pending.append(command)
     unwritten += 1
-    arm(at: command.deadline)
+    arm(at: deadline)
   }
 
   private func beat() {
@@ -280,7 +262,6 @@ extension RedisPipeline {
     isAlarmed = false
     mayBeReplica = false
     figures = link.counters.node(name)
-    endEarlierConnections(result.session)
     if let now = result.now { take(now, sentAt: link.attemptedAt ?? begunAt) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
@@ -319,16 +300,9 @@ extension RedisPipeline {
     case .replicas(let waits): return replicasReplied(reply.value, waits, at: receivedAt)
     case .task, .call, nil: break
     }
-    var scriptReply: ScriptReply
-    switch command.kind {
-    case .other: return
-    case .plainClaim(let claim):
-      scriptReply = plainReply(reply, to: claim, sentAt: command.sentAt, at: receivedAt)
-    case .script(let isTimed):
-      scriptReply = ScriptReply(reply)
-      scriptReply.isEstimated = !isTimed
-      if isTimed, scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
-    }
+    guard command.kind == .script else { return }
+    var scriptReply = ScriptReply(reply)
+    if scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
     figures?.replied(after: receivedAt.nanoseconds - command.sentAt.nanoseconds)
     scriptReply.sentAt = command.sentAt
     if case .refused(let text) = scriptReply.ending, let refusal = refusalToMove(text) {
@@ -338,8 +312,6 @@ extension RedisPipeline {
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
-    // The script decides: it replays what is recorded while Redis takes no changes, and its errors are known.
-    if case .refused = scriptReply.ending, scriptReply.plain != nil { scriptReply.ending = .undecided }
     if isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
   }
@@ -369,7 +341,6 @@ extension RedisPipeline {
     let orphans = pending
     let written = max(0, orphans.count - unwritten)
     receivedAt = nil
-    left(with: orphans.prefix(written))
     pending.removeAll(keepingCapacity: true)
     unwritten = 0
     waits?.lost(reason)

@@ -17,13 +17,6 @@ final class RedisWarnings: Sendable {
     logger.warning("Redis may lose records, and a lost record lets a retry run twice: \(doubt)")
   }
 
-  /// Logs that claims without a script cannot be ended.
-  func warnOfOpenConnections() {
-    let text =
-      "Redis does not let Semel end its earlier connections any more: a claim that is on its way over one of them may still be executed after it was given back, and its request be reported as unknown; allow +client|id, +client|kill and +info"
-    if pace.withLock({ $0.isDue(text, at: .now) }) { logger.warning("\(text)") }
-  }
-
   /// Logs that a Redis is refused.
   func refuse(_ reason: String) {
     if pace.withLock({ $0.isDue(reason, at: .now) }) { logRefusal(reason) }

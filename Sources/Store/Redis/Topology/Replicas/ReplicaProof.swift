@@ -57,7 +57,7 @@ struct ReplicaProof {
   ///
   /// - Parameters:
   ///   - isMet: Whether enough replicas have everything that was changed before.
-  ///   - last: The store's time in the last covered reply before it; `nil` if there was none, or it has an estimate.
+  ///   - last: The store's time in the last covered reply before it; `nil` if there was none.
   mutating func waited(isMet: Bool, last: StoreInstant?) {
     guard let since = waitingSince else { invariantBroken("a reply without a wait") }
     waitingSince = nil
@@ -85,9 +85,8 @@ struct ReplicaProof {
   ///
   /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
   mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
-    // The store's clock was set back, so that its times no longer show which change came first. An estimate shows
-    // nothing.
-    if let proven = provenUntil, !reply.isEstimated, reply.now < proven { provenUntil = nil }
+    // The store's clock was set back, so that its times no longer show which change came first.
+    if let proven = provenUntil, reply.now < proven { provenUntil = nil }
     switch reply.ending {
     case .done: return isAwaited
     case .result(let result):
@@ -98,7 +97,7 @@ struct ReplicaProof {
         return provenUntil.map { record.since >= $0 } ?? true
       case .bare, .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
       }
-    case .undecided, .refused, .redirected, .lost, .unwritten, .timedOut: return false
+    case .refused, .redirected, .lost, .unwritten, .timedOut: return false
     }
   }
 

@@ -77,7 +77,7 @@ final class ReplicaWaits {
     case .refused(let text):
       let reason = "Redis takes no change, without which no replica proves to have an outcome: \(text)"
       passUncovered { $0.shortage = reason }
-    case .result, .redirected, .undecided, .timedOut:
+    case .result, .redirected, .timedOut:
       passUncovered(of: id) { $0.ending = .lost("the record has changed since it was read") }
     // Everything that was held is passed on with the connection's end.
     case .lost, .unwritten: break
@@ -131,7 +131,7 @@ final class ReplicaWaits {
         if case .error(let text) = reply { text } else { "ERR an unexpected reply to \(demand.command)" }
       return .failure(RedisProtocolError(text: text))
     }
-    proof.waited(isMet: isMet, last: held.last { $0.isCovered && !$0.reply.isEstimated }?.reply.now)
+    proof.waited(isMet: isMet, last: held.last(where: \.isCovered)?.reply.now)
     let isReady = { (entry: Held) in isMet && entry.isCovered || entry.deadline <= now }
     let ready = held.filter(isReady)
     held.removeAll(where: isReady)

@@ -500,8 +500,8 @@ MUTANTS = {
     "unknown is released": [
         (
             OWNER,
-            "        record.attribution?.cause = cause\n        return RecordStep(.put(.record(record)), .done)\n      case .unknown",
-            "        record.attribution?.cause = cause\n        if PLANTED { record = released(record, now: now) }\n        return RecordStep(.put(.record(record)), .done)\n      case .unknown",
+            "        record.attribution = claim.attribution?.lost(because: cause)\n        return RecordStep(.put(.record(record)), .done)\n      case .unknown",
+            "        record.attribution = claim.attribution?.lost(because: cause)\n        if PLANTED { record = released(record, now: now) }\n        return RecordStep(.put(.record(record)), .done)\n      case .unknown",
         ),
     ],
     "released is unknown": [

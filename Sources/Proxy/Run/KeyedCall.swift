@@ -57,7 +57,7 @@ public final class KeyedCall: @unchecked Sendable {
   }
 
   /// Notes the key, and returns whether another caller used it a short time ago. Call it once, for a first run.
-  func isKeySeenUnderOtherCaller(in sightings: KeySightings) -> Bool {
+  func isKeySeenUnderOtherCaller(in sightings: KeySightings, at now: BootInstant) -> Bool {
     // Hashed under a secret of this process.
     var hasher = Hasher()
     hasher.combine(route.policy.upstream.name)
@@ -67,7 +67,7 @@ public final class KeyedCall: @unchecked Sendable {
     }
     hasher.combine(key.bytes.count)
     key.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-    return sightings.note(hasher.finalize(), caller: caller.hashValue, now: .now)
+    return sightings.note(hasher.finalize(), caller: caller.hashValue, now: now)
   }
 
   /// - Parameters:

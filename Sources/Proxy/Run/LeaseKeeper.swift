@@ -243,9 +243,11 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   /// Counts and logs, once, that the lease ran out while its owner lives: another delivery may find the record unknown.
-  private func noteLapse(by now: BootInstant) {
+  private func noteLapse(by time: @autoclosure () -> BootInstant) {
     // A run that has ended needs its record's end, not its lease.
-    guard !hasLapsed, lastCommand == nil, now - grantedAt >= claim.lease else { return }
+    guard !hasLapsed, lastCommand == nil else { return }
+    let now = time()
+    guard now - grantedAt >= claim.lease else { return }
     hasLapsed = true
     logLapse(after: now - grantedAt)
   }

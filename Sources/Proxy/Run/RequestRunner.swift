@@ -294,7 +294,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   func countSighting(_ claim: Claim, of call: KeyedCall) {
     // If the payload is the key, two callers with equal payloads have the same key and need not be one client.
     guard claim.ordinal == 1, !call.key.isOfPayload,
-      call.isKeySeenUnderOtherCaller(in: environment.sightings)
+      call.isKeySeenUnderOtherCaller(in: environment.sightings, at: claim.requestedAt)
     else { return }
     worker.metrics.add(.keysUnderOtherCaller)
   }

@@ -48,8 +48,11 @@ struct CacheLog: ~Copyable {
   var bytes: Int { head - tail }
 
   /// Returns the outcome of a claim from the entry; `nil` if there is none. Removes an expired entry.
-  mutating func use(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
+  mutating func use(
+    _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant
+  ) -> ClaimOutcome? {
     guard let place = place(of: id) else { return nil }
+    let now = now()
     let entry = entry(at: place).pointee
     guard !entry.isExpired(now: now) else {
       remove(at: place)

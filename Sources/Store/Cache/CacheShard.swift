@@ -18,9 +18,11 @@ final class CacheShard: Sendable {
     state = Mutex(State(log: CacheLog(capacityBytes: capacityBytes), isBypassed: isBypassed))
   }
 
-  func outcome(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
+  func outcome(
+    _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant
+  ) -> ClaimOutcome? {
     state.withLock { state -> ClaimOutcome? in
-      guard let outcome = state.log.use(id, fingerprint, now: now) else { return nil }
+      guard let outcome = state.log.use(id, fingerprint, now: now()) else { return nil }
       state.hits += 1
       return outcome
     }

@@ -45,10 +45,10 @@ public final class LocalCache: Sendable {
   /// Returns the outcome of a claim if it is cached. Never waits. A look-up that finds none is counted by the ticket
   /// that precedes the store's command.
   public func outcome(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = .now
+    _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant = .now
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
-    return shard(of: id).outcome(id, fingerprint, now: now)
+    return shard(of: id).outcome(id, fingerprint, now: now())
   }
 
   /// Returns a ticket, which must be taken before the store's command is sent; `nil` if nothing would be cached.

@@ -62,8 +62,10 @@ struct CommandAttempts {
   /// Restarts the time-out if it was this process that stood still: Redis has refused every copy as late, none was
   /// lost, and the time-out passed before the refusal was read. The limit on late replies bounds the restarts.
   @inline(__always)
-  mutating func beginAnew(at now: BootInstant) {
-    guard lateCount > 0, lost == nil, deadline <= now else { return }
+  mutating func beginAnew(at now: @autoclosure () -> BootInstant) {
+    guard lateCount > 0, lost == nil else { return }
+    let now = now()
+    guard deadline <= now else { return }
     deadline = now + timeout
   }
 

@@ -6,13 +6,13 @@ extension RedisStore {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
     var isRepeated = false
-    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, times in
+    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
-      writer.argument(times.deadline.milliseconds)
-      writer.argument(times.deadline.milliseconds - (isRepeated ? nodes.settings.timeout.count : 0))
+      writer.argument(deadline.milliseconds)
+      writer.argument(deadline.milliseconds - (isRepeated ? nodes.settings.timeout.count : 0))
       isRepeated = true
     }
     nodes.publish(id.text, to: keys.invalidations)
@@ -34,7 +34,7 @@ extension RedisStore {
     let kept = completion.map(RedisCompletion.init)
     let capacity = 680 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
     let resolve = { () async throws(StoreError) -> ScriptReply in
-      try await nodes.run(.resolve, .record(id), capacity: capacity) { writer, times in
+      try await nodes.run(.resolve, .record(id), capacity: capacity) { writer, deadline in
         writer.token(argument: token)
         writer.argument(completion == nil ? "released" : "completed")
         writer.argument { $0.span(completion?.retention ?? 0) }
@@ -44,7 +44,7 @@ extension RedisStore {
         writer.argument(keys.invalidations)
         writer.argument { $0.digest(id.digest) }
         writer.argument(amending ? "amend" : "")
-        writer.argument(times.deadline.milliseconds)
+        writer.argument(deadline.milliseconds)
         writer.argument(attempt.map(String.init) ?? "")
         writer.argument { kept?.writeOwnKeyEnd(token, to: &$0) }
       }

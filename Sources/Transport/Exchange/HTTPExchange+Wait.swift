@@ -91,11 +91,12 @@ extension HTTPExchange {
     for awaited: Awaited, within span: Milliseconds?, since earlier: NIODeadline? = nil
   ) async throws(UpstreamFailure) {
     if isThere(awaited) { return }
-    let called = earlier ?? .now()
+    var now = NIODeadline.now()
+    let called = earlier ?? now
     var hasHadGrace = false
     while !isThere(awaited) {
       if let failure { throw failure }
-      let rest = left(of: span, since: called)
+      let rest = left(of: span, since: called, at: now)
       if rest.map({ $0 > 0 }) ?? true {
         _ = await signal.wait(milliseconds: rest)
       } else if let rest, rest < -Lateness.tolerance, !hasHadGrace {
@@ -106,14 +107,14 @@ extension HTTPExchange {
         if case .running(let connection) = stage { connection.timedOut() }
         throw .timedOut
       }
+      if !isThere(awaited) { now = .now() }
     }
   }
 
   /// The time that is left of a wait, in milliseconds: of its span, and of the time for which the backend may send
   /// nothing. `nil` if neither is limited.
-  private func left(of span: Milliseconds?, since called: NIODeadline) -> Int64? {
+  private func left(of span: Milliseconds?, since called: NIODeadline, at now: NIODeadline) -> Int64? {
     guard let start = waitsSince(called) else { return span?.count ?? silence?.limit.count }
-    let now = NIODeadline.now()
     let leftOfSpan = span.map { $0.count - Milliseconds(now - start).count }
     guard let silence else { return leftOfSpan }
     let left = silence.limit.count - Milliseconds(now - max(start, silence.since)).count

@@ -105,15 +105,16 @@ extension RedisNodes {
   ///
   /// - Parameter write: Writes the arguments of the script after the key.
   func startClaim(
-    _ request: ClaimRequest, _ write: (inout RedisCommandWriter, RedisTimes) -> Void,
+    _ request: ClaimRequest, _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void,
     onReply: @escaping (ScriptReply, CommandAttempts) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: request.id)), pipeline.link.isUp,
       pipeline.claimRefusal == nil, pipeline.graceLeft == nil
     else { return false }
+    let now = BootInstant.now
     pipeline.append(
-      .claim, request.id, RedisCommandWriter.capacity(of: request), BootInstant.now + settings.timeout,
-      .call(onReply), write)
+      .claim, request.id, RedisCommandWriter.capacity(of: request), now + settings.timeout, .call(onReply),
+      at: now, write)
     return true
   }
 

@@ -195,17 +195,17 @@ extension RedisPipeline {
   ///   - waiter: The receiver of the copy's result.
   ///   - isWhole: Whether the command carries the script instead of its digest.
   ///   - isAsking: Whether `ASKING` precedes it.
+  ///   - now: The present time.
   ///   - write: Writes the arguments after the keys.
   @inline(never)
   func append(
     _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
-    _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false,
+    _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false, at now: BootInstant = .now,
     _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void
   ) {
     // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
     invariant(link.isUp, "a command without a connection")
-    let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
     if isAsking { appendAsking() }

@@ -1,3 +1,4 @@
+import Idempotency
 import NIOCore
 
 /// Holds what clients, network and backend see to the rules of `Tests/Faults`, while it happens. It knows the contract,
@@ -52,6 +53,8 @@ final class Judge: @unchecked Sendable {
   var losesReplies = false
   /// Whether all faults are over.
   var isCalm = false
+  /// The names of the records that the judge knows by their ids in the store.
+  private var names: [String: String] = [:]
   /// Whether nodes stand still at times.
   var hasStandstills = false
   /// The entries of nodes' logs that name no record.
@@ -66,8 +69,13 @@ final class Judge: @unchecked Sendable {
   var now: Moment { schedule.now }
 
   func begin(_ name: String, _ rule: Rule, id: String? = nil) {
-    if records[name] == nil { records[name] = Record(name, rule, id: id) }
+    guard records[name] == nil else { return }
+    records[name] = Record(name, rule, id: id)
+    if let id { names[id] = name }
   }
+
+  /// The record that the store has under an id; `nil` until the judge knows that.
+  func record(of id: RecordID) -> Record? { names[id.text].flatMap { records[$0] } }
 
   func record(_ name: String) -> Record? {
     guard let record = records[name] else { return nil }
@@ -163,7 +171,10 @@ extension Judge {
   private func sent(_ head: HTTPMessage, by node: Int) {
     let (caller, key) = (head.fields["authorization"] ?? "", head.fields["idempotency-key"] ?? "")
     let name = "\(caller)|\(head.path)|\(key)"
-    records[name]?.id = head.fields["idempotency-request-id"]
+    if let id = head.fields["idempotency-request-id"], let record = records[name], record.id != id {
+      record.id = id
+      names[id] = name
+    }
     sent(name, attempt: Int(head.fields["idempotency-attempt"] ?? "") ?? 0, by: node)
   }
 

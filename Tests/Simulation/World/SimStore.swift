@@ -142,7 +142,7 @@ extension SimStore {
 
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await call("forget", id) { [server] in
-      server.onDecision(id)
+      server.decide(id)
       return RecordRules.forget($0, fence: fence, now: $1)
     }
   }
@@ -152,7 +152,7 @@ extension SimStore {
   ) async throws(StoreError) -> OwnerOutcome {
     let successor = OwnerToken.ofOperator()
     return try await call("resolve", id) { [server] in
-      server.onDecision(id)
+      server.decide(id)
       return RecordRules.resolve(
         $0, as: resolution, amending: amending, attempt: attempt, successor: successor, now: $1)
     }

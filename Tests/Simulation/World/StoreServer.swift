@@ -30,11 +30,13 @@ final class StoreServer: @unchecked Sendable {
   var slowness = 0.0
   /// Called with each command and reply, for a person to read.
   var journal: ((RecordID, String) -> Void)?
-  /// Called with each change, for the judge.
-  var onChange: (RecordID, StoredEntry?) -> Void = { _, _ in }
+  /// Called with each change, for the judge, and with what was there before.
+  var onChange: (RecordID, RecordPath) -> Void = { _, _ in }
 
   /// Called when an operator's command is about to change a record.
   var onDecision: (RecordID) -> Void = { _ in }
+  /// Whether the command that is run is an operator's.
+  private var isDeciding = false
 
   init(on schedule: Schedule, seed: UInt64) {
     self.schedule = schedule
@@ -55,6 +57,7 @@ final class StoreServer: @unchecked Sendable {
   var servedAt: Moment { max(schedule.now, isStalledUntil) }
 
   func run<Reply>(_ id: RecordID, _ rule: Rule<Reply>) -> Reply {
+    defer { isDeciding = false }
     let step = rule(entries[id], now)
     switch step.change {
     case .none: break
@@ -64,10 +67,17 @@ final class StoreServer: @unchecked Sendable {
     return step.outcome
   }
 
+  /// Takes an operator's command, which `run` follows.
+  func decide(_ id: RecordID) {
+    isDeciding = true
+    onDecision(id)
+  }
+
   private func change(_ id: RecordID, _ entry: StoredEntry?) {
+    let before = entries[id]
     entries[id] = entry
     schedule.note(3)
-    onChange(id, entry)
+    onChange(id, RecordPath(before: before, after: entry, now: now, isDecision: isDeciding))
     if case .record(let record)? = entry, record.isHeld { return }
     for watch in watches[id] ?? [] { schedule.after(trip()) { watch.push() } }
   }

@@ -77,7 +77,7 @@ final class World {
       nodes[index].start()
     }
     if judge.keepsTimeline { store.journal = { [judge] in judge.log($1, about: $0.text) } }
-    store.onChange = { [unowned self] id, entry in follow(id, entry) }
+    store.onChange = { [unowned self] id, step in follow(id, step) }
   }
 
   private func node(_ index: Int) -> Node {
@@ -92,11 +92,14 @@ final class World {
     return node
   }
 
-  private func follow(_ id: RecordID, _ entry: StoredEntry?) {
-    guard judge.keepsTimeline else { return }
-    let text = id.text
-    guard let record = judge.records.values.first(where: { $0.id == text }) else { return }
-    judge.note(record, "the store has \(entry.map(Self.text) ?? "nothing")")
+  private func follow(_ id: RecordID, _ step: RecordPath) {
+    let record = judge.record(of: id)
+    if judge.keepsTimeline, let record {
+      judge.note(record, "the store has \(step.after.map(Self.text) ?? "nothing")")
+    }
+    var step = step
+    step.mayRepeat = record?.rule.mayRepeat
+    if let fault = step.fault { judge.violation(1, record, "the store: \(fault)", mayBeLost: false) }
   }
 
   private static func text(_ entry: StoredEntry) -> String {

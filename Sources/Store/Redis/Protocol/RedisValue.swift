@@ -13,7 +13,18 @@ indirect enum RedisValue: Equatable, Sendable {
 
   /// Returns the value of a line `NAME:VALUE` of a reply to `INFO`; `nil` if there is none.
   func info(_ name: String) -> Substring? {
-    let prefix = name + ":"
-    return text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(prefix) }?.dropFirst(prefix.count)
+    guard let text else { return nil }
+    let bytes = text.utf8
+    var start = bytes.startIndex
+    while start < bytes.endIndex {
+      let end = bytes[start...].firstIndex { $0 == 0x0D || $0 == 0x0A } ?? bytes.endIndex
+      let line = bytes[start..<end]
+      if line.starts(with: name.utf8) {
+        let value = line.dropFirst(name.utf8.count)
+        if value.first == UInt8(ascii: ":") { return text[value.index(after: value.startIndex)..<end] }
+      }
+      start = end < bytes.endIndex ? bytes.index(after: end) : end
+    }
+    return nil
   }
 }

@@ -37,14 +37,6 @@ struct SimRedisConnectionTests {
     #expect(peer.call("GET", "k") == .null)
   }
 
-  @Test func `a connection that another one ends reads nothing more`() throws {
-    let (killer, victim) = (try SimPeer(server), try SimPeer(server))
-    #expect(killer.call("CLIENT", "KILL", "ID", "\(victim.id)") == .integer(1))
-    #expect(killer.call("CLIENT", "KILL", "ID", "\(victim.id)") == .integer(0))
-    server.receive([Bytes("SET".utf8), Bytes("k".utf8), Bytes("v".utf8)].encoded, on: victim.id, at: 0)
-    #expect(server.text("k") == nil)
-  }
-
   @Test func `a server has no more connections than its settings allow`() throws {
     let server = SimRedisServer.test { $0.maxClients = 1 }
     _ = try SimPeer(server)

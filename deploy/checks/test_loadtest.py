@@ -113,24 +113,18 @@ class Counting(unittest.TestCase):
             self.assertAlmostEqual(histogram.percentile(percent), wanted, delta=wanted * 0.01 + 0.001)
         self.assertEqual(histogram.percentile(100), 100)
 
-    def test_a_replay_by_script_is_no_completion(self):
+    def test_a_renewed_claim_is_no_replay(self):
         nothing = types.SimpleNamespace(url=["http://127.0.0.1:1"], admin_url=None, count_url=None)
         with Rig(nothing) as rig, Watch(port := rig.start_redis()) as watch:
             redis = Redis(port)
-            digest = redis.command("SCRIPT", "LOAD", "return 1").decode()
-            for key, *arguments in [
-                ("{replayed}", "owner", "1", " @orders,,,node"),
-                ("{idle}", "1 owner ", "", "last"),
-                ("{watched}", "1 owner ", "1700000000000", "last"),
-            ]:
-                redis.command("SET", key, "claim")
-                redis.command("EVALSHA", digest, 1, key, *arguments)
-                redis.command("SET", key, "again")
+            claim, complete = [redis.command("SCRIPT", "LOAD", f"return {number}").decode() for number in (1, 2)]
+            for key, digests in [("{renewed}", [claim] * 3), ("{watched}", [claim, complete, claim])]:
+                for digest in digests:
+                    redis.command("EVALSHA", digest, 1, key, "owner")
             redis.close()
-            claim, complete, again = watch.commands()
-        self.assertEqual(claim, [b"SET", b"{watched}", b"claim"])
-        self.assertEqual(complete[3:], [b"{watched}", b"1 owner ", b"1700000000000", b"last"])
-        self.assertEqual(again, [b"SET", b"{watched}", b"again"])
+            first, second, third = watch.commands()
+        self.assertEqual([first[1], second[1], third[1]], [claim.encode(), complete.encode(), claim.encode()])
+        self.assertEqual(second[3:], [b"{watched}", b"owner"])
 
     def test_histograms_add_up(self):
         one, two = Histogram(), Histogram()

@@ -5,9 +5,7 @@ import Wire
 
 extension Explanation {
   /// The items of a batch, each of which has a record and a fingerprint of its own.
-  mutating func explainBatch(
-    _ batch: BatchCall, of head: MessageHead, _ target: RequestTarget, _ method: ByteBuffer
-  ) {
+  mutating func explainBatch(_ batch: BatchCall) {
     let policy = batch.route.policy
     add(
       "batch",

@@ -116,7 +116,7 @@ struct Explanation {
       throw .requestTooLarge(limit: route.policy.maxRequestBody)
     }
     if let batch = route.policy.batch {
-      return explainBatch(try accepted.readBatch(body, batch), of: head, target, choice.fingerprintMethod)
+      return explainBatch(try accepted.readBatch(body, batch))
     }
     guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route, table) }
     explainDigests(call)

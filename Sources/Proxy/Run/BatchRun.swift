@@ -13,7 +13,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   let runner: RequestRunner<Store, Backend>
   let batch: BatchCall
   var lifecycle: BatchLifecycle
-  /// The items of one record each, as the calls of the batch.
+  /// The present claim of each of the batch's calls.
   private var requests: [ClaimRequest]
   var leases: [LeaseKeeper<Store>?]
   private var elements: [BatchElement?]

@@ -5,7 +5,9 @@ import Synchronization
 /// The records that this process has met on routes with `on_store_failure: open`, for all its event loops, in bounded
 /// memory: while the store is away, a delivery that is known here does not run a second time.
 ///
-/// It is read only after the store has failed, and so after the local cache: the cache replays what it may. An outcome
+/// Whether a delivery may run without the store is asked of it only after the store has failed, and so after the local
+/// cache: the cache replays what it may. Runs of which the store does not know also count before a claim and beside its
+/// reply. An outcome
 /// that it may not replay, because an operator may have forgotten it at another node, is refused. A record that is
 /// forgotten or resolved at another node stays here until its own time is over, since a push does not say which of the
 /// two it was; once the store is back, its reply counts and replaces the entry. A record counts by what it is, and not

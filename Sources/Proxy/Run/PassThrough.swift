@@ -49,7 +49,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   /// Forwards the request, and gives the client the response as it comes.
   ///
   /// - Parameter id: The ID of the record that the request would have on a protected route, while the store is away.
-  /// - Returns: The response's head; `nil` if the client went away before the response was whole.
+  /// - Returns: The response's head; `nil` if the client went away before the response was whole, or the ending
+  ///   process has responded.
   @discardableResult @inline(never)
   func run(
     _ target: RequestTarget, by route: Route?, id: RecordID? = nil

@@ -97,7 +97,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
   }
 
-  /// Reserves the room again for a delivery that has waited; gives its claim back if there is none.
+  /// Reserves the room for an owner that has none yet, because it has waited; gives its claim back if there is none.
   func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard !delivery.reserveCapture(for: call.caller) else { return }
     worker.giveBack(granted: claim, on: call.route)

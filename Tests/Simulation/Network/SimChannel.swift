@@ -7,8 +7,6 @@ import Platform
 ///
 /// Confined to its loop, hence `@unchecked Sendable`.
 final class SimChannel: DescriptorlessChannel, SocketOptionProvider, @unchecked Sendable {
-  private static let maxRead = 64 << 10
-
   private let loop: SimLoop
   private let end: End?
   let allocator = ByteBufferAllocator()

@@ -23,8 +23,6 @@ final class SimClient {
   var wait: Wait?
   /// The channels in the order of subscription.
   var channels: [Bytes] = []
-  /// Whether the connection ends after the present reply.
-  var isClosing = false
 
   init(id: Int, isAuthenticated: Bool) {
     self.id = id

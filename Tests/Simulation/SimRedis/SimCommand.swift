@@ -63,7 +63,7 @@ struct SimCommand {
 
   /// The subcommands with the numbers of their words, as for commands. From Redis 7 on they are commands of their own.
   private static let subcommands = [
-    "client": ["id": 2, "kill": -3, "setname": 3], "cluster": ["slots": 2], "script": ["load": 3],
+    "client": ["id": 2, "setname": 3], "cluster": ["slots": 2], "script": ["load": 3],
     "sentinel": ["get-master-addr-by-name": 3],
   ]
 

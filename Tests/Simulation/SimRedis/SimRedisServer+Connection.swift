@@ -62,27 +62,8 @@ extension SimRedisServer {
       }
       call.client.name = call.text(2)
       return .ok
-    case "KILL": return kill(call)
     default: return version.unknownSubcommand("client", call.words[1])
     }
-  }
-
-  private func kill(_ call: SimCall) -> RESPReply {
-    // The earlier form takes an address.
-    guard call.words.count != 3 else { return .error("ERR No such client") }
-    guard call.words.count == 4, call.text(2).uppercased() == "ID" else { return Self.syntax }
-    let number = strictInteger(call.words[3])
-    switch version {
-    case .redis6: if number == nil { return Self.notInteger }
-    case .redis7:
-      guard let number, number > 0 else { return .error("ERR client-id should be greater than 0") }
-    case .valkey9:
-      guard let number else { return Self.syntax }
-      guard number > 0 else { return .error("ERR client-id should be greater than 0") }
-    }
-    guard let number, let victim = clients[Int(number)] else { return .integer(0) }
-    if victim === call.client { victim.isClosing = true } else { end(victim) }
-    return .integer(1)
   }
 }
 

@@ -176,7 +176,6 @@ extension SimRedisServer {
     let reply = perform(call)
     guard clients[client.id] != nil else { return }
     send(reply, to: client.id)
-    if client.isClosing { end(client) }
   }
 }
 

@@ -46,7 +46,4 @@ package final class SimSentinels {
     server.endConnections()
     return link
   }
-
-  /// Tells a Sentinel that was away the present master.
-  package func inform(_ sentinel: SimRedisServer) { sentinel.monitored?[name] = master.settings.address }
 }

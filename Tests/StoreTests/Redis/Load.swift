@@ -49,11 +49,6 @@ final class Load: Sendable {
     try await until("\(count) calls have ended") { self.count >= count }
   }
 
-  /// The end of the first call that ended after this time.
-  func firstEnd(after time: BootInstant) -> BootInstant? {
-    ends.withLock { $0.filter { $0 > time }.min() }
-  }
-
   /// Forgets the calls so far.
   func reset() { ends.withLock { $0 = [] } }
 }

@@ -27,7 +27,6 @@ final class RedisRelay: Sendable {
   private let held = Mutex<[(way: any Channel, command: ByteBuffer)]>([])
   private let connections = Mutex<[any Channel]>([])
   private let vanished = Mutex<Int>(0)
-  private let ended = Mutex<Int>(0)
   /// The number of connections so far, and of those among them that pass no reply.
   private let silenced = Mutex<(of: Int, first: Int)>((of: 0, first: 0))
   private let target: Mutex<Int>
@@ -36,8 +35,6 @@ final class RedisRelay: Sendable {
   var port: Int { listener.localAddress?.port ?? 0 }
   /// The number of pieces of replies that have vanished.
   var vanishedCount: Int { vanished.withLock { $0 } }
-  /// The number of connections that the server has closed.
-  var endedCount: Int { ended.withLock { $0 } }
   /// Whether a command is kept.
   var isHaunted: Bool { ghost.withLock { $0 != nil } }
   /// Whether commands are kept by `holdAfter`.
@@ -67,7 +64,7 @@ final class RedisRelay: Sendable {
                 return relay?.fate(ofCommand: $0, for: server) ?? .passes($0)
               })
             try server.pipeline.syncOperations.addHandler(
-              Pipe(to: client, onEnd: { relay?.ended.withLock { $0 += 1 } }) {
+              Pipe(to: client) {
                 if let relay, number <= relay.silenced.withLock({ $0.first }) { return .vanishes }
                 return relay?.fate(of: $0) ?? .passes($0)
               })
@@ -182,16 +179,14 @@ final class RedisRelay: Sendable {
 
     private let peer: any Channel
     private let fate: (ByteBuffer) -> Fate
-    private let onEnd: () -> Void
     private var isHaunting = false
     /// Whether bytes have vanished, so that none may follow them.
     private var hasGap = false
 
     init(
-      to peer: any Channel, onEnd: @escaping () -> Void = {}, _ fate: @escaping (ByteBuffer) -> Fate
+      to peer: any Channel, _ fate: @escaping (ByteBuffer) -> Fate
     ) {
       self.peer = peer
-      self.onEnd = onEnd
       self.fate = fate
     }
 
@@ -212,7 +207,6 @@ final class RedisRelay: Sendable {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-      onEnd()
       if !isHaunting { peer.close(promise: nil) }
     }
 

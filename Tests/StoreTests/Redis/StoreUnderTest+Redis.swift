@@ -16,9 +16,8 @@ extension StoreUnderTest.Opened {
   init(_ settings: RedisEndpointSettings) { self.init(on: RedisNode(settings)) }
 
   /// The store of a node, and the same data as another node has it.
-  init(on node: RedisNode) { self.init(on: node, node.sibling()) }
-
-  private init(on node: RedisNode, _ sibling: RedisNode) {
+  init(on node: RedisNode) {
+    let sibling = node.sibling()
     self.init(
       store: node.store, other: sibling.store, facts: node.store.store.facts,
       otherFacts: sibling.store.store.facts

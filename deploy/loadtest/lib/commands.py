@@ -3,13 +3,14 @@
 import collections
 import re
 import secrets
+import time
 
 from lib.resp import Redis, RedisError, written
 
 # Commands in one write: the cost of the sockets is shared by so many.
 DEPTH = 64
-# The place of the key in a command: SET KEY RECORD NX GET PX TTL of a claim, EVALSHA DIGEST 1 KEY… of a completion.
-KEY = {b"SET": 1, b"EVALSHA": 3}
+# The places in a command: EVALSHA DIGEST 1 KEY OWNER DEADLINE… of a claim, EVALSHA DIGEST 1 KEY… of a completion.
+KEY, DEADLINE = 3, 5
 ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b"}
 
 
@@ -36,25 +37,16 @@ class Watch:
         self.redis.close()
 
     def commands(self):
-        """The claim, the completion and the replay of a key that was used twice since the last call, as under load; None
-        if there is none."""
+        """The claim, the completion and the replay of a key that was used twice since the last call."""
         mark = secrets.token_hex(8)
         self.redis.command("ECHO", mark)
         found = collections.defaultdict(list)  # by key: a load before may still have commands under way
         while mark.encode() not in (line := self.monitor.file.readline()):
             command = words(line)
-            # A script's own commands are marked.
-            if command and command[0] in KEY and b" lua]" not in line and command[KEY[command[0]]].endswith(b"}"):
-                found[command[KEY[command[0]]]].append(command)
-        return next((
-            three for three in found.values()
-            if [command[0] for command in three] == [b"SET", b"EVALSHA", b"SET"] and self.is_completion(three[1])), None)
-
-    @staticmethod
-    def is_completion(command):
-        """Whether a script is a completion under load: its first argument begins a record, which a claim's does not, and
-        its last but one is the time."""
-        return command[4].startswith(b"1 ") and command[-2].isdigit()
+            # A script's own commands are marked, and are no scripts.
+            if command and command[0].upper() == b"EVALSHA" and command[KEY].endswith(b"}"):
+                found[command[KEY]].append(command)
+        return next(three for three in found.values() if len(three) == 3 and three[0][1] == three[2][1] != three[1][1])
 
 
 class Saturation:
@@ -65,14 +57,13 @@ class Saturation:
 
     def keys(self, command):
         """New keys in the form of the command's."""
-        head, _, tail = command[KEY[command[0]]].rpartition(b"{")
+        head, _, tail = command[KEY].rpartition(b"{")
         return [b"%b{%b}" % (head, secrets.token_urlsafe(32).encode()) for _ in range(self.count)]
 
     def measure(self, command, keys, expected):
         """The CPU of all, and what of it is inside the command, for each."""
-        place = KEY[command[0]]
         batches = [
-            b"".join(written(*command[:place], key, *command[place + 1:]) for key in keys[at:at + DEPTH])
+            b"".join(written(*command[:KEY], key, *command[KEY + 1:]) for key in keys[at:at + DEPTH])
             for at in range(0, len(keys), DEPTH)]
         self.redis.command("CONFIG", "RESETSTAT")
         before, left = self.redis.cpu(), len(keys)
@@ -84,18 +75,21 @@ class Saturation:
                     raise RedisError(f"an unexpected reply: {reply!r}")
             left -= DEPTH
         spent = self.redis.cpu() - before
-        calls, inside = self.redis.commands()[command[0].decode().lower()]
+        calls, inside = self.redis.commands()["evalsha"]
         return spent / len(keys) * 1e6, inside / calls
 
     def run(self, claim, complete, replay):
         """The lowest of some rounds, since noise only adds: of a claim, its completion, and a replay."""
-        found = []
+        def on_time(command):
+            return command[:DEADLINE] + [b"%d" % ((time.time() + 3600) * 1000)] + command[DEADLINE + 1:]
+
+        claim, replay, found = on_time(claim), on_time(replay), []
         for _ in range(self.rounds):
             keys = self.keys(claim)
             found.append([
-                self.measure(claim, keys, lambda reply: reply is None),
+                self.measure(claim, keys, lambda reply: isinstance(reply, int)),
                 self.measure(complete, keys, lambda reply: isinstance(reply, int)),
-                self.measure(replay, keys, lambda reply: reply[35:].startswith(b"completed "))])
+                self.measure(replay, keys, lambda reply: reply[1] == b"standing")])
             for at in range(0, len(keys), 1000):
                 self.redis.command("DEL", *keys[at:at + 1000])
         return [tuple(map(min, zip(*rounds))) for rounds in zip(*found)]

@@ -42,7 +42,7 @@ struct RedisHandshake {
     case statistics
     /// Reads whose data the server has.
     case history
-    /// Reads the server's run and version. The last step but one reads them again: they must be the same.
+    /// Reads the server's run. The last step but one reads it again: it must be the same.
     case server
     /// Reads the number of this connection, at the end again.
     case identity

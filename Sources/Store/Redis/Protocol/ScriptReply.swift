@@ -26,8 +26,8 @@ struct ScriptReply {
   var now = StoreInstant(milliseconds: 0)
   /// The time when this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
-  /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost;
-  /// `nil` if this is the only copy.
+  /// The time until which Redis may still execute an earlier copy of a claim, whose reply was lost; `nil` if this is the
+  /// only copy.
   var copiedUntil: BootInstant?
   /// The reason for which the reply does not count: too few replicas have the change. `nil` if it counts.
   var shortage: String?

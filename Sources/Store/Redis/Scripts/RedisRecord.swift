@@ -242,7 +242,7 @@ extension RedisRecord {
   /// Returns the record's standing.
   ///
   /// - Parameters:
-  ///   - now: The present time by the store's clock, or an estimate of it.
+  ///   - now: The store's time of the reply.
   ///   - response: The response from a key of its own. If there should be one and is none, Redis has evicted it; the
   ///     record still contains the status and the location.
   func standing(now: StoreInstant, response: Outcome?) -> Standing {

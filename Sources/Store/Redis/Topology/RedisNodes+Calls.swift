@@ -44,8 +44,7 @@ extension RedisNodes {
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
     _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
-    var copies =
-      copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var copies = copies ?? newAttempts()
     do {
       return try await reply(to: script, route, after: &copies, capacity: capacity, write)
     } catch {
@@ -121,7 +120,7 @@ extension RedisNodes {
   /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
   @inline(never)
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var copies = newAttempts()
     while true {
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
@@ -129,16 +128,32 @@ extension RedisNodes {
         pipeline.append(command, copies.deadline, isAsking: isAsking) { waiter.resume(returning: $0) }
       }
       switch reply {
-      case .refused(let text):
-        // Its successor takes the command.
-        if pipeline.endsByDemotion(text) { continue }
-        guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
-        refused(refusal, by: pipeline)
-        _ = try copies.ended(.redirected(refusal))
+      case .refused(let text): try takeRefusal(text, at: pipeline, &copies)
       case .lost(let reason): guard BootInstant.now < copies.deadline else { throw .unavailable(reason) }
       case .value, .integer, .none: return reply
       }
     }
+  }
+
+  /// Takes the refusal of a copy, which is written again: to the server's successor, or to the node that has its key.
+  /// Throws any other refusal.
+  func takeRefusal(
+    _ text: String, at pipeline: RedisPipeline, _ copies: inout CommandAttempts
+  ) throws(StoreError) {
+    if !pipeline.endsByDemotion(text) { try takeRedirection(text, at: pipeline, &copies) }
+  }
+
+  private func takeRedirection(
+    _ text: String, at pipeline: RedisPipeline, _ copies: inout CommandAttempts
+  ) throws(StoreError) {
+    guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
+    refused(refusal)
+    _ = try copies.ended(.redirected(refusal))
+  }
+
+  /// The results of a call that begins now.
+  func newAttempts() -> CommandAttempts {
+    CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
   }
 
   /// Writes a command on a key of a record that nobody waits for, if there is a connection.
@@ -156,7 +171,7 @@ extension RedisNodes {
 
   /// Reads the time of a server.
   func readTime() async throws(StoreError) {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var copies = newAttempts()
     while true {
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, _) = try await node(.any, nil, &copies)
@@ -173,7 +188,7 @@ extension RedisNodes {
 
   /// The reply to a command that is no script. It is not repeated if its reply was lost.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var copies = newAttempts()
     while true {
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, nil, &copies)
@@ -182,9 +197,7 @@ extension RedisNodes {
       }
       guard let reply else { throw .fateUnknown("Redis gave no reply") }
       guard case .error(let text) = reply else { return reply }
-      guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
-      refused(refusal, by: pipeline)
-      _ = try copies.ended(.redirected(refusal))
+      try takeRedirection(text, at: pipeline, &copies)
     }
   }
 

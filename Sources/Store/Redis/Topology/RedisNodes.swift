@@ -129,7 +129,7 @@ final class RedisNodes: @unchecked Sendable {
     if admission.isOpen { made.admit(unless: admission.refusal) }
     guard !isClosed else { return made }
     made.didChange = { [self] in clusterChanged() }
-    made.didRefuse = { [self] in refused($0, by: made) }
+    made.didRefuse = { [self] in refused($0) }
     made.didFallShort = { [self] _ in readMap() }
     made.start()
     return made

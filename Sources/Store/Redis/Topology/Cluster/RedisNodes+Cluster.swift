@@ -18,7 +18,7 @@ extension RedisNodes {
   var masters: [RedisPipeline] { map.map { $0.masters.map(pipeline(at:)) } ?? [] }
 
   /// Takes the refusal of a command by a node.
-  func refused(_ refusal: ClusterRefusal, by node: RedisPipeline) {
+  func refused(_ refusal: ClusterRefusal) {
     counters.redirected(refusal.kind)
     switch refusal {
     case .moved(let slot, let target):

@@ -65,7 +65,7 @@ extension RedisNodes {
   private func exchange(
     _ command: RedisPlainCommand, _ id: RecordID
   ) async throws(StoreError) -> RedisPlainCommand.Reply {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
+    var copies = newAttempts()
     var isRepeated = false
     while true {
       let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
@@ -76,12 +76,7 @@ extension RedisNodes {
       }
       copies.restart(at: .now)
       switch reply {
-      case .refused(let text):
-        // Its successor takes the command.
-        if pipeline.endsByDemotion(text) { continue }
-        guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
-        refused(refusal, by: pipeline)
-        _ = try copies.ended(.redirected(refusal))
+      case .refused(let text): try takeRefusal(text, at: pipeline, &copies)
       case .lost(let reason):
         if !isRepeated, BootInstant.now - sentAt < settings.timeout {
           isRepeated = true

@@ -49,10 +49,12 @@ struct CacheLog: ~Copyable {
 
   /// Returns the outcome of a claim from the entry; `nil` if there is none. Removes an expired entry.
   mutating func use(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant
+    _ id: RecordID, _ fingerprint: Fingerprint, before end: BootInstant = BootInstant(nanoseconds: .max),
+    now: @autoclosure @Sendable () -> BootInstant
   ) -> ClaimOutcome? {
     guard let place = place(of: id) else { return nil }
     let now = now()
+    guard now < end else { return nil }
     let entry = entry(at: place).pointee
     guard !entry.isExpired(now: now) else {
       remove(at: place)

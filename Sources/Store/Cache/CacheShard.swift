@@ -19,10 +19,11 @@ final class CacheShard: Sendable {
   }
 
   func outcome(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant
+    _ id: RecordID, _ fingerprint: Fingerprint, before end: BootInstant,
+    now: @autoclosure @Sendable () -> BootInstant
   ) -> ClaimOutcome? {
     state.withLock { state -> ClaimOutcome? in
-      guard let outcome = state.log.use(id, fingerprint, now: now()) else { return nil }
+      guard let outcome = state.log.use(id, fingerprint, before: end, now: now()) else { return nil }
       state.hits += 1
       return outcome
     }

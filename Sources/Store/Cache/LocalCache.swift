@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Synchronization
 
 /// A cache of completed outcomes, shared by all event loops of this process.
 ///
@@ -33,6 +34,11 @@ public final class LocalCache: Sendable {
     isEnabled = capacityBytes > 0
   }
 
+  /// The time for which outcomes are returned since the last sign that no invalidation is missing.
+  static let maxSilence: Milliseconds = .seconds(2)
+  /// The end of that time, by the boot-time clock, in nanoseconds; without a subscription there is none.
+  private let usableUntil = Atomic<Int64>(.max)
+
   /// Whether the cache has any capacity.
   public let isEnabled: Bool
 
@@ -48,7 +54,8 @@ public final class LocalCache: Sendable {
     _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant = .now
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
-    return shard(of: id).outcome(id, fingerprint, now: now())
+    let end = BootInstant(nanoseconds: usableUntil.load(ordering: .relaxed))
+    return shard(of: id).outcome(id, fingerprint, before: end, now: now())
   }
 
   /// Returns a ticket, which must be taken before the store's command is sent; `nil` if nothing would be cached.
@@ -88,9 +95,16 @@ public final class LocalCache: Sendable {
   }
 
   /// Enables the cache again. It starts empty, because invalidations may have been missed.
-  public func subscriptionUp() {
+  public func subscriptionUp(now: BootInstant = .now) {
     guard isEnabled else { return }
+    heardInvalidations(from: now)
     for shard in shards { shard.restart(isBypassed: false) }
+  }
+
+  /// Takes that every invalidation from before a moment has arrived. Without this, nothing is returned any more after
+  /// `maxSilence`: this process may have stood still, with invalidations unread.
+  public func heardInvalidations(from moment: BootInstant) {
+    usableUntil.store((moment + Self.maxSilence).nanoseconds, ordering: .relaxed)
   }
 
   /// The statistics of all shards together.

@@ -18,7 +18,8 @@ extension Judge {
     } else if record.rule.mayRepeat {
       violation(3, record, "is held as unknown, although its rule is \(record.rule)")
     } else if !isInDoubt(record), !record.hasMetEnd, !hasCuts,
-      !record.isItem || !(hasStandstills || partialBatches > 0), !hasLostRelease(of: record)
+      !record.isItem || !(hasStandstills || partialBatches > 0), !hasLostRelease(of: record),
+      !mayBeGrantedLate(record)
     {
       violation(3, record, "is held as unknown, and nothing in it is in doubt")
     }

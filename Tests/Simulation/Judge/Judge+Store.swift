@@ -62,6 +62,15 @@ extension Judge {
     return Span(seconds: isLong ? 4.5 : 0.5)
   }
 
+  /// Whether the store's clock was set back while a copy of a claim may have been under way: its deadline came later.
+  func mayBeGrantedLate(_ record: Record) -> Bool {
+    let isSo = clockSetBacks.contains { step in
+      record.visits.contains { $0.begun <= step && step <= $0.begun + Span(seconds: 2) }
+    }
+    if isSo { excused += 1 }
+    return isSo
+  }
+
   /// Whether it was given back at a server from which another one took over: releases wait for no replica.
   func hasLostRelease(of record: Record) -> Bool {
     guard let redis, let id = record.id, redis.hasLost(id) else { return false }

@@ -36,6 +36,8 @@ final class Judge: @unchecked Sendable {
   var drains: [Moment] = []
   /// The moments at which the clocks of the store's machines were set.
   var clockSteps: [Moment] = []
+  /// Those of them by which it was set back.
+  var clockSetBacks: [Moment] = []
   /// The last start of each node.
   var nodeStarts: [Int: Moment] = [:]
   /// The servers of the real store, which may lose what they do not promise to keep; `nil` with one in memory.

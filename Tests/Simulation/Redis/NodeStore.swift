@@ -44,6 +44,7 @@ extension LocalCache {
     switch event {
     case .up: subscriptionUp()
     case .down: subscriptionDown()
+    case .heard(let moment): heardInvalidations(from: moment)
     case .invalidated(let id): invalidate(id)
     }
   }

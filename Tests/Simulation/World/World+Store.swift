@@ -28,6 +28,7 @@ extension World {
       }
       judge.clockSteps.append(schedule.now)
       let step = steps[dice.below(steps.count)]
+      if step < 0 { judge.clockSetBacks.append(schedule.now) }
       redis.stepClocks(by: step)
       if plan.faults.contains(.shortMemory), Double(step) > Rules.shortMemory.seconds { judge.forgotAll() }
     case .storeFull: redis.anyShard().fill()

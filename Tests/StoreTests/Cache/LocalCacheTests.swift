@@ -103,7 +103,7 @@ struct LocalCacheTests {
     #expect(cache.ticket(for: id) == nil)
     cache.fill(id, fingerprint, record(), with: before)
     #expect(cache.statistics.entries == 0)
-    cache.subscriptionUp()
+    cache.subscriptionUp(now: Self.start)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     // Asked before the subscription broke: an invalidation may have been missed since.
     cache.fill(id, fingerprint, record(), with: before)
@@ -112,10 +112,24 @@ struct LocalCacheTests {
     #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
+  @Test func `what a process that stood still may have missed is not returned`() {
+    let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
+    cache.subscriptionUp(now: Self.start)
+    fill(cache)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 1999) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 2000) == nil)
+    // A sign of life from before is no sign of what has been published since.
+    cache.heardInvalidations(from: Self.start + 1000)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 2999) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 5000) == nil)
+    cache.heardInvalidations(from: Self.start + 5000)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 5000) != nil)
+  }
+
   @Test func `a cache that depends on pushes begins disabled`() {
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     #expect(cache.ticket(for: id) == nil)
-    cache.subscriptionUp()
+    cache.subscriptionUp(now: Self.start)
     fill(cache)
     #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }

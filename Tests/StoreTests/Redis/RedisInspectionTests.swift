@@ -271,6 +271,7 @@ struct RedisInspectionTests {
     switch event {
     case .up: cache.subscriptionUp()
     case .down: cache.subscriptionDown()
+    case .heard(let moment): cache.heardInvalidations(from: moment)
     case .invalidated(let id): cache.invalidate(id)
     }
   }

@@ -117,6 +117,21 @@ struct RedisSubscriberTests {
     await relay.close()
   }
 
+  @Test func `a reply to a ping shows that nothing from before the ping is missing`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let begun = BootInstant.now
+      let heard = Watched<[BootInstant]>([])
+      node.subscriber.observe { event in
+        if case .heard(let moment) = event { heard.withValue { $0.append(moment) } }
+      }
+      let moments = try await heard.until("two pings are replied to", within: .seconds(30)) {
+        $0.count >= 2 ? $0 : nil
+      }
+      #expect(moments[0] < moments[1] && moments[1] > begun && moments[1] < .now)
+    }
+  }
+
   @Test func `an owner records its outcome even without the rights on channels`() async throws {
     let server = try await RedisServer(arguments: [
       "--user", "mute", "on", ">word", "~*", "resetchannels", "+@all",
@@ -161,7 +176,11 @@ struct RedisSubscriberTests {
 
     init() { (stream, continuation) = AsyncStream.makeStream() }
 
-    func record(_ event: RedisSubscriber.Event) { continuation.yield(event) }
+    /// Takes an event, but for the signs of life between the others.
+    func record(_ event: RedisSubscriber.Event) {
+      if case .heard = event { return }
+      continuation.yield(event)
+    }
 
     func next() async -> RedisSubscriber.Event? {
       for await event in stream { return event }

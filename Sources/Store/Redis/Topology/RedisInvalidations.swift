@@ -23,6 +23,8 @@ extension RedisSubscriber {
     /// From now on invalidations may be missed.
     case down
     case invalidated(RecordID)
+    /// Every invalidation from before this moment has arrived.
+    case heard(BootInstant)
   }
 }
 

@@ -16,8 +16,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     case invalidations, leaving, beat
   }
 
-  /// The interval of pings. A dead connection is detected within two intervals, during which the cache may replay an
-  /// outcome that was forgotten on another node.
+  /// The interval of pings. A dead connection is detected within two intervals, which is also the time for which a
+  /// cache may be used after a ping.
   private static let beatInterval: TimeAmount = .seconds(1)
 
   private let context: EventLoopContext
@@ -32,6 +32,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var watchCount = 0
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
+  /// The time of the last ping.
+  private var pingedAt = BootInstant(nanoseconds: 0)
   /// The time of the last beat; `nil` before the first.
   private var beatAt: BootInstant?
   private var replyDeadline = LateReplyDeadline()
@@ -165,6 +167,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
       return link.fail("Redis did not reply to a ping on the subscription's connection")
     }
     isBeatDue = true
+    pingedAt = now
     send(["PING"], .beat)
     if isRefused { hear() }
   }
@@ -284,6 +287,7 @@ extension RedisSubscriber {
     case .beat:
       isBeatDue = false
       replyDeadline.hasRead()
+      if isCoherent { notify(.heard(pingedAt)) }
     case .invalidations:
       if isRefused { logger.notice("Redis lets Semel subscribe to invalidations again") }
       isRefused = false

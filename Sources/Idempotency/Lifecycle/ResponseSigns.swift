@@ -5,7 +5,8 @@ import Wire
 ///
 /// They are read only where they can change the response's class.
 public struct ResponseSigns: Sendable, Equatable {
-  /// Whether the response says when to try again, as the one who refuses a request does.
+  /// Whether the response says when to try again, as the one who refuses a request does. Varnish says it also where it
+  /// has passed a request on and got no response, so that its word counts for nothing.
   public var hasRetryAfter = false
   /// Whether the request may have run all the same: an intermediary has made the response or passed it on, or the
   /// backend has given up a handler that goes on.
@@ -31,11 +32,12 @@ public struct ResponseSigns: Sendable, Equatable {
   ///   - isGraphQL: Whether the route matches by GraphQL operations.
   init(of head: MessageHead, body: ByteBuffer?, isGraphQL: Bool) {
     switch head.status {
+    case 408: mayFollowRun = body.map(Self.hasGivenUp) ?? false
     case 409: hasRetryAfter = Self.saysWhen(head)
     case 503:
-      hasRetryAfter = Self.saysWhen(head)
+      hasRetryAfter = Self.saysWhen(head) && !head.fields.contains { Self.isOfVarnish($0, in: head) }
       mayFollowRun =
-        head.fields.contains { Self.isOfIntermediary($0, in: head) } || body.map(Self.isTimeout) ?? false
+        head.fields.contains { Self.isOfIntermediary($0, in: head) } || body.map(Self.tellsOfRun) ?? false
       statesUnsent = body.map(Self.statesUnsent) ?? false && !Self.followsTries(head)
     default: break
     }
@@ -51,45 +53,92 @@ extension ResponseSigns {
   }
 
   private static let attempts = "x-envoy-attempt-count"
+  private static let upstreamTime = "x-envoy-upstream-service-time"
 
-  /// Whether Envoy counts tries before the one that the response is about. Its text may not mention them: where a retry
-  /// finds no host, it is that of a first try that finds none.
+  /// Whether Envoy counts tries before the one that the response is about, or has the response from behind it. Its text
+  /// may not mention tries: where a retry finds no host, it is that of a first try that finds none.
   private static func followsTries(_ head: MessageHead) -> Bool {
     head.fields.contains { field in
-      head.string(field.nameRange).lowercased() == attempts && head.string(field.valueRange) != "1"
+      switch head.string(field.nameRange).lowercased() {
+      case attempts: head.string(field.valueRange) != "1"
+      case upstreamTime: true
+      default: false
+      }
     }
   }
 
-  /// The fields that Varnish, Fastly, Cloudflare and Envoy add.
-  private static let names: Set<String> = ["x-varnish", "x-served-by", "cf-ray"]
+  /// The fields that Varnish, Fastly, Cloudflare, Azure Front Door, API Gateway and Imperva add.
+  private static let names: Set<String> = [
+    "x-varnish", "x-served-by", "cf-ray", "x-azure-ref", "apigw-requestid", "x-iinfo",
+  ]
   private static let envoyPrefix = "x-envoy-"
   /// The values of `Server` that name an intermediary, in lower case: Envoy, Istio, Heroku's two routers, Varnish,
-  /// CloudFront and Apache, which responds so where a FastCGI worker dies while it runs a request.
+  /// CloudFront, Akamai, the front end of Google's clouds, and LiteSpeed and Apache, which respond so where a worker
+  /// dies while it runs a request.
   private static let servers: Set<String> = [
-    "envoy", "istio-envoy", "cowboy", "vegur", "varnish", "cloudfront", "apache",
+    "envoy", "istio-envoy", "cowboy", "vegur", varnish, "cloudfront", "akamaighost", "google", "litespeed",
+    "apache",
   ]
+  private static let varnish = "varnish"
 
   private static func isOfIntermediary(_ field: MessageHead.Field, in head: MessageHead) -> Bool {
     if field.name == .via { return true }
     let name = head.string(field.nameRange).lowercased()
     guard name == "server" else { return names.contains(name) || name.hasPrefix(envoyPrefix) }
-    // A product may be followed by its version and by further products (RFC 9110, section 10.2.4).
-    let product = head.string(field.valueRange).prefix { $0 != "/" && $0 != " " && $0 != "\t" }
-    return servers.contains(product.lowercased())
+    return servers.contains(product(of: field, in: head))
+  }
+
+  /// Whether Varnish, or Fastly by it, has made the response or passed it on: its error page has a `Retry-After` of
+  /// its own.
+  private static func isOfVarnish(_ field: MessageHead.Field, in head: MessageHead) -> Bool {
+    switch head.string(field.nameRange).lowercased() {
+    case "x-varnish", "x-served-by": true
+    case "server": product(of: field, in: head) == varnish
+    default: false
+    }
+  }
+
+  /// The first product of a `Server` field, in lower case. Its version and further products may follow (RFC 9110,
+  /// section 10.2.4).
+  private static func product(of field: MessageHead.Field, in head: MessageHead) -> String {
+    head.string(field.valueRange).prefix { $0 != "/" && $0 != " " && $0 != "\t" }.lowercased()
   }
 
   /// The body by which Go's `http.TimeoutHandler` responds while its handler runs on.
   private static let timeout = "<html><head><title>Timeout</title></head><body><h1>Timeout</h1></body></html>"
+  /// The beginning of Envoy's text about a request that it has begun to pass on, which stands also where Envoy names
+  /// itself in no field.
+  private static let failure = "upstream connect error or disconnect/reset before headers"
+  /// The reasons by which gRPC's gateway for HTTP tells that a call was lost on its way back.
+  private static let lostCalls = ["error reading from server", "transport is closing"]
 
-  private static func isTimeout(_ body: ByteBuffer) -> Bool {
-    body.readableBytes == timeout.utf8.count && body.readableBytesView.elementsEqual(timeout.utf8)
+  /// Whether the body is one that is sent after a request was passed on, or while its handler runs on.
+  private static func tellsOfRun(_ body: ByteBuffer) -> Bool {
+    guard body.readableBytes <= maxTextLength else { return false }
+    let text = String(buffer: body)
+    return text == timeout || text.hasPrefix(failure)
+      || text.contains("\"code\":14") && lostCalls.contains { text.contains($0) }
   }
 
-  /// The longest text by which Envoy states a reason.
+  private static let code408 = JSONPointer(member: "code")
+  /// The codes by which Twirp says that it has given up a call, which may have run.
+  private static let givenUp = ["deadline_exceeded", "canceled"].map { Array($0.utf8) }
+
+  /// Whether the body of a 408 is that of a call that was given up while it ran.
+  private static func hasGivenUp(_ body: ByteBuffer) -> Bool {
+    guard body.readableBytes <= maxTextLength else { return false }
+    return body.withUnsafeReadableBytes { bytes in
+      guard let document = try? JSONParser.parse(bytes), case .string(let text) = document.find(code408)
+      else { return false }
+      return givenUp.contains { $0.elementsEqual(text) }
+    }
+  }
+
+  /// The longest text that is read for a reason.
   private static let maxTextLength = 1024
   /// Envoy's text where no host of a cluster is healthy.
   private static let noHost = "no healthy upstream"
-  private static let reset = "upstream connect error or disconnect/reset before headers. reset reason: "
+  private static let reset = failure + ". reset reason: "
   /// The reasons that arise before Envoy writes a byte. After tries of its own its text begins otherwise (*retried and
   /// the latest reset reason*): an earlier one may have reached the backend.
   private static let unsentReasons = [

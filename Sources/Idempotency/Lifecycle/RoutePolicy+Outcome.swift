@@ -47,6 +47,7 @@ extension RoutePolicy {
     switch status {
     case 409 where (signs.hasRetryAfter || isOwnConflict(to: claim)) && !outcomes.isListed(status: status):
       return .retry
+    case 408 where signs.mayFollowRun && !outcomes.isListed(status: status): return .unknown
     case 503 where signs.mayFollowRun && !outcomes.isListed(status: status):
       return signs.hasRetryAfter || signs.statesUnsent ? listed : .unknown
     default: return listed

@@ -83,8 +83,7 @@ extension RouteTable {
   ) -> Bool {
     // Another method may be meant than the written one.
     let isOpen =
-      head.method == .other || !head.names.isDisjoint(with: .methodOverrides) || head.declaresForm
-      || !MethodParameter.values(inQuery: query).isEmpty
+      head.method == .other || head.declaresForm || head.mayOverrideMethod(query: query)
     let path = path.withUnsafeReadableBytes(AmbiguousPath.init)
     let method = head.slice(head.methodRange)
     return protectingRoute(head, host: host) { methods, pattern in

@@ -94,6 +94,13 @@ public enum MethodParameter {
   }
 }
 
+extension MessageHead {
+  /// Whether a field or the query of the request names another method than its own.
+  public func mayOverrideMethod(query: ByteBuffer?) -> Bool {
+    !names.isDisjoint(with: .methodOverrides) || !MethodParameter.values(inQuery: query).isEmpty
+  }
+}
+
 extension RouteTable {
   /// The choice for a request whose query or form names another method in `_method`. As for the fields that do so, the
   /// request is protected where either method is, and refused with a key where both are. The parameter is part of the

@@ -28,10 +28,10 @@ extension ReconcilePolicy {
     /// Whether there is a mark to know the handler by.
     public var hasMark: Bool { !headers.isEmpty || !members.isEmpty }
 
-    /// Whether a response has the status and all marks.
+    /// Whether a response has the status and all marks, and is no cache's: that may be about an earlier attempt.
     func matches(_ response: ProbeResponse) -> Bool {
-      hasMark && statuses.contains(response.status) && headers.allSatisfy { response.has($0) }
-        && has(members, in: response.body)
+      hasMark && statuses.contains(response.status) && !response.isOfCache
+        && headers.allSatisfy { response.has($0) } && has(members, in: response.body)
     }
 
     private func has(_ members: [Member], in body: ByteBuffer?) -> Bool {
@@ -47,10 +47,24 @@ extension ReconcilePolicy {
 }
 
 extension ProbeResponse {
-  /// Whether a line of the field has this value.
+  /// Whether the field has this value, and on none of its lines another.
   fileprivate func has(_ field: ReconcilePolicy.Field) -> Bool {
     guard let head else { return false }
-    return head.fields(named: field.name.lowercased()).contains { head.string($0.valueRange) == field.value }
+    let values = values(of: field.name.lowercased(), in: head)
+    return !values.isEmpty && values.allSatisfy { $0 == field.value }
+  }
+
+  /// Whether a cache says that it had the response already.
+  fileprivate var isOfCache: Bool {
+    guard let head else { return false }
+    return values(of: "age", in: head).contains { $0 != "0" }
+      || ["x-cache", "x-cache-status", "cf-cache-status"].contains { name in
+        values(of: name, in: head).contains { $0.lowercased().hasPrefix("hit") }
+      }
+  }
+
+  private func values(of name: String, in head: MessageHead) -> [String] {
+    head.fields(named: name).map { head.string($0.valueRange) }
   }
 }
 

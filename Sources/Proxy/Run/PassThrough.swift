@@ -119,7 +119,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: body,
         permit: nil, memory: delivery, interim: delivery, upgrade: upgrade,
         bindsConnection: head.bindsConnection,
-        overridesMethod: !head.names.isDisjoint(with: .methodOverrides), isProtected: id != nil))
+        overridesMethod: head.mayOverrideMethod(query: target.query), isProtected: id != nil))
     // Otherwise Semel would wait for a silent backend although the client is gone.
     delivery.didDisconnect = { [context = worker.context] in context.task { exchange.close() } }
     if id == nil { limitSilenceOnceHalfClosed(exchange) }

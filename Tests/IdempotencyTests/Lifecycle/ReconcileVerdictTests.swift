@@ -65,6 +65,25 @@ struct ReconcileVerdictTests {
     #expect(policy.verdict(of: response, method: .post) == (isAbsent ? .absent : .none))
   }
 
+  @Test(arguments: [
+    ([("x-lookup", "none"), ("Age", "0")], true), ([("x-lookup", "none"), ("X-Cache", "MISS")], true),
+    ([("x-lookup", "none"), ("Age", "1")], false), ([("x-lookup", "none"), ("X-Cache", "HIT, HIT")], false),
+    ([("x-lookup", "none"), ("CF-Cache-Status", "HIT")], false),
+    ([("x-lookup", "none"), ("x-lookup", "none")], true),
+    ([("x-lookup", "none"), ("x-lookup", "found")], false),
+  ])
+  func `neither a cache nor a handler that contradicts itself states that a request is absent`(
+    fields: [(String, String)], isAbsent: Bool
+  ) {
+    var policy = ReconcilePolicy(path: "/orders?id={request_id}")
+    policy.absent = ReconcilePolicy.Absence()
+    policy.absent?.headers = [ReconcilePolicy.Field(name: "X-Lookup", value: "none")]
+    var request = Request()
+    request.fields = fields
+    let response = ProbeResponse(status: 404, head: request.head, body: ByteBuffer())
+    #expect(policy.verdict(of: response, method: .post) == (isAbsent ? .absent : .none))
+  }
+
   @Test func `a status of applied is absent where the body says so`() {
     var policy = ReconcilePolicy(path: "/orders?id={request_id}")
     policy.absent = ReconcilePolicy.Absence()

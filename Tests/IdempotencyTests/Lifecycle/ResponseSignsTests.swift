@@ -23,12 +23,15 @@ struct ResponseSignsTests {
     ("CF-RAY", "8a1-FRA"), ("x-envoy-upstream-service-time", "3"), ("X-Envoy-Overloaded", "true"),
     ("server", "envoy"), ("Server", "istio-envoy"), ("Server", "Cowboy"), ("Server", "vegur/1.0"),
     ("Server", "Varnish"), ("Server", "CloudFront"), ("Server", "Apache"),
-    ("Server", "Apache/2.4.62 (Debian)"),
+    ("Server", "Apache/2.4.62 (Debian)"), ("X-Azure-Ref", "0abc"), ("Apigw-Requestid", "x"),
+    ("X-Iinfo", "1-2"),
+    ("Server", "AkamaiGHost"), ("Server", "Google Frontend"), ("Server", "LiteSpeed"),
   ])
   func `a 503 that an intermediary has made or passed on is unknown`(name: String, value: String) {
     #expect(Self.outcome(503, [("Content-Type", "text/plain"), (name, value)]) == .unknown)
-    // Whoever says when to come back has refused the request.
-    #expect(Self.outcome(503, [(name, value), ("Retry-After", "5")]) == .retry)
+    // Whoever says when to come back has refused the request. Varnish's own error page says so as well.
+    let isOfVarnish = ["X-Varnish", "X-Served-By"].contains(name) || value == "Varnish"
+    #expect(Self.outcome(503, [(name, value), ("Retry-After", "5")]) == (isOfVarnish ? .unknown : .retry))
     // The route's list counts more.
     for pattern in [OutcomeTable.Pattern.status(503), .hundred(5)] {
       let listed = Route.sample { $0.outcomes = OutcomeTable(retry: [pattern]) }
@@ -77,6 +80,40 @@ struct ResponseSignsTests {
     #expect(Self.outcome(503, fields, body: text) == outcome)
     // A part of a body proves nothing.
     #expect(Self.outcome(503, fields) == .unknown)
+  }
+
+  @Test(arguments: [
+    "upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+    #"{"code":14,"message":"error reading from server: EOF","details":[]}"#,
+    #"{"code":14,"message":"transport is closing"}"#,
+  ])
+  func `a body tells of a run where no field names its sender`(text: String) {
+    #expect(Self.outcome(503, [("content-type", "text/plain")], body: text) == .unknown)
+    #expect(Self.outcome(503, [("Retry-After", "1")], body: text) == .retry)
+    let listed = Route.sample { $0.outcomes = OutcomeTable(retry: [.status(503)]) }
+    #expect(Self.outcome(503, body: text, route: listed) == .retry)
+  }
+
+  @Test func `a call that could not be begun was not run`() {
+    let text = #"{"code":14,"message":"connection error: desc = \"transport: Error while dialing\""}"#
+    #expect(Self.outcome(503, body: text) == .retry)
+    #expect(Self.outcome(503, body: Self.reset + "connection failure") == .retry)
+  }
+
+  @Test func `a text from behind Envoy is not Envoy's`() {
+    let fields = [("server", "istio-envoy"), ("x-envoy-upstream-service-time", "35")]
+    #expect(Self.outcome(503, fields, body: "no healthy upstream") == .unknown)
+  }
+
+  @Test(
+    arguments: [
+      (#"{"code":"deadline_exceeded","msg":"x"}"#, .unknown), (#"{"code":"canceled"}"#, .unknown),
+      (#"{"code":"invalid_argument"}"#, .retry), ("Request Timeout", .retry), (nil, .retry),
+    ] as [(String?, OutcomeClass)])
+  func `a 408 of a call that was given up is unknown`(body: String?, outcome: OutcomeClass) {
+    #expect(Self.outcome(408, body: body) == outcome)
+    let listed = Route.sample { $0.outcomes = OutcomeTable(retry: [.status(408)]) }
+    #expect(Self.outcome(408, body: body, route: listed) == .retry)
   }
 
   @Test(arguments: [("1", .retry), ("2", .unknown), ("", .unknown)] as [(String, OutcomeClass)])

@@ -114,8 +114,9 @@ struct RedisHandshakeTests {
   func `a proxy that spreads the commands of a connection is refused`(
     _ client: String, _ laterClient: String, _ run: String, _ laterRun: String
   ) throws {
-    var handshake = try RedisHandshake(
-      RedisEndpointSettings(address: .unix(path: "/run/redis.sock")), for: .records)
+    var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    settings.demand = ReplicaDemand(replicas: 1)
+    var handshake = try RedisHandshake(settings, for: .records)
     var (clients, runs) = ([client, laterClient], [run, laterRun])
     var action = RedisHandshake.Action.wait
     for step in handshake.steps where action == .wait {
@@ -124,6 +125,7 @@ struct RedisHandshakeTests {
         case .clock: handshake.received(Self.time)
         case .server: handshake.received(.text("redis_version:7.0.15\r\nrun_id:\(runs.removeFirst())\r\n"))
         case .identity: handshake.received(.integer(Int64(clients.removeFirst()) ?? 0))
+        case .wait: handshake.received(.integer(0))
         default: handshake.received(.text("1"))
         }
     }

@@ -118,7 +118,8 @@ extension FormPairs {
   }
 
   /// Whether no reader can depend on the order of the pairs, so that they may be sorted: none of the names has a `[` or a
-  /// `.`, by which frameworks build lists and objects, and no two are equal when letter case is ignored.
+  /// `.`, by which frameworks build lists and objects, or a space or control character, of which PHP makes another name,
+  /// and no two are equal when letter case is ignored.
   static func isSortable(_ text: UnsafeRawBufferPointer) -> Bool {
     NameOrder.with(capacity: 1 + text.count { $0 == UInt8(ascii: "&") }, size: text.count) {
       sortFolded(text, &$0)
@@ -132,7 +133,8 @@ extension FormPairs {
     return order.isUnique
   }
 
-  /// Reads the names of all pairs, decoded and in lower case; false if one has a `[` or a `.`.
+  /// Reads the names of all pairs, decoded and in lower case; false if one has what may make it another
+  /// name, or a part of one.
   private static func readFolded(_ text: UnsafeRawBufferPointer, _ order: inout NameOrder) -> Bool {
     var isPlain = true
     for pair in FormPairs(text) {
@@ -141,7 +143,7 @@ extension FormPairs {
         let count = PercentText.decode(name, as: .form, to: memory)
         for index in 0..<count {
           let byte = memory[index]
-          if byte == UInt8(ascii: "[") || byte == UInt8(ascii: ".") { isPlain = false }
+          if byte == UInt8(ascii: "[") || byte == UInt8(ascii: ".") || byte <= ASCII.space { isPlain = false }
           memory[index] = ASCII.lowercased(byte)
         }
         return count

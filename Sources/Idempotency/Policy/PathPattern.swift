@@ -45,6 +45,9 @@ extension PathPattern {
     guard text.utf8.first == Self.slash else {
       throw ParsingError(reason: "must begin with a slash, such as /v1/orders/{id} or /v1/**")
     }
+    guard text.last?.isWhitespace != true else {
+      throw ParsingError(reason: "must not end with white space: no request has that path")
+    }
     var parts = text.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
     let matchesRest = parts.last.map { $0.elementsEqual("**".utf8) } ?? false
     if matchesRest { parts.removeLast() }

@@ -27,6 +27,7 @@ struct FormFingerprintTests {
       "items[][name]=A&items[][name]=B&items[][price]=900"
     ),
     ("longer_name=1&c=3&LONGER_name=2", "c=3&longer_name=1&LONGER_name=2"),
+    ("a+b=1&a_b=2", "a_b=2&a+b=1"), ("+a=1&a=2", "a=2&+a=1"), ("a%00x=1&a=2", "a=2&a%00x=1"),
   ])
   func `different forms differ`(left: String, right: String) {
     #expect(form(left) != form(right))

@@ -23,7 +23,7 @@ struct FormReferenceTests {
     let isOrdered =
       version == 2
       && (Set(pairs.map { folded($0.name) }).count < pairs.count
-        || pairs.contains { $0.name.contains { $0 == 0x5B || $0 == 0x2E } })
+        || pairs.contains { $0.name.contains { $0 == 0x5B || $0 == 0x2E || $0 <= 0x20 } })
     if isOrdered { sorted = Array(pairs.enumerated()) }
     var bytes = [UInt8(ascii: "F"), version]
     bytes += framed(Array("POST".utf8)) + framed(Array("/v1/orders".utf8))

@@ -105,6 +105,7 @@ struct PathPatternTests {
     ("", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),
     ("v1", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),
     ("**", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),
+    ("/a ", "must not end with white space: no request has that path"),
     ("/a/*", "may hold ** only as its last segment; one segment is {name}"),
     ("/**/a", "may hold ** only as its last segment; one segment is {name}"),
     ("/a**", "may hold ** only as its last segment; one segment is {name}"),

@@ -50,9 +50,9 @@ extension Judge {
   /// not know that the first one was younger than it seemed, which is a limit that the contract states.
   func isNewToClock(_ before: Record.Sending, _ after: Record.Sending) -> Bool {
     guard let start = nodeStarts[after.node] else { return false }
-    return clockSteps.contains {
-      before.at <= $0 && $0 <= after.at && $0 <= start + Span(seconds: 3)
-    }
+    // The first one's claim may be older than its sending by a lease.
+    let claimedAt = before.at - Rules.longLease.span
+    return clockSteps.contains { claimedAt <= $0 && $0 <= after.at && $0 <= start + Span(seconds: 3) }
   }
 
   /// The time for which a node may not have heard of a forget: of the real store longer, if it was disturbed.

@@ -154,6 +154,14 @@ class CallersChange(Situation):
                 assert self.node.order(key, caller=caller) == 201
 
 
+class KeysMisused(Situation):
+    alerts = ("SemelKeysMisused",)
+
+    def plant(self):
+        for number in range(8):
+            assert self.node.order(f"6c84fb90-12c4-11e1-840d-7b25c5ee77{number:02}") == 201
+
+
 class TokenKeys(Situation):
     alerts = ("SemelTokenKeysMissing",)
     chapters = ("SemelTokenKeysOld",)

@@ -70,6 +70,23 @@ public final class KeyedCall: @unchecked Sendable {
     return sightings.note(hasher.finalize(), caller: caller.hashValue, now: now)
   }
 
+  /// Notes the run of a new key, and returns whether its payload has come under too many new keys of its caller.
+  func isPayloadOfManyKeys(in misuse: MisuseSketch) -> Bool {
+    let caller = callerHash
+    var hasher = Hasher()
+    hasher.combine(caller)
+    hasher.combine(fingerprint.digest)
+    return misuse.noteRun(payload: hasher.finalize(), caller: caller, now: .now)
+  }
+
+  /// A hash of caller and route, under a secret of this process.
+  var callerHash: Int {
+    var hasher = Hasher()
+    hasher.combine(caller)
+    hasher.combine(route.number)
+    return hasher.finalize()
+  }
+
   /// - Parameters:
   ///   - isSealed: Whether the store seals responses with the clients' keys.
   ///   - attribution: The origin that the record names; `nil` for a claim that is never sent.

@@ -28,6 +28,7 @@ public final class ProxyEnvironment: Sendable {
   let unprotectedKeys = RoutePace()
   let unkeptResponses = RoutePace()
   let sightings = KeySightings()
+  let misuse = MisuseSketch()
   let known: KnownRecords
   let takeOvers: TakeOverGuard
   let unstored = UnstoredOutcomes()

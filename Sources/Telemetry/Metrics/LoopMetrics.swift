@@ -62,6 +62,9 @@ public final class LoopMetrics: @unchecked Sendable {
   /// Counts an outcome that is recorded without the body of its response.
   public func add(_ reason: UnkeptReason, route: Int) { add(reason.count, route: route) }
 
+  /// Counts a request whose key may be misused.
+  public func add(_ kind: Suspicion, route: Int) { add(kind.count, route: route) }
+
   /// Counts items of a batch.
   public func add(_ items: Int, _ end: BatchItemEnd, route: Int) {
     row(route).add(items, at: RouteLayout.count(end.count))
@@ -170,6 +173,17 @@ extension UnkeptReason {
     case .tooLarge: .unkeptTooLarge
     case .noMemory: .unkeptNoMemory
     case .tooSlow: .unkeptTooSlow
+    }
+  }
+}
+
+extension Suspicion {
+  var count: RouteCount {
+    switch self {
+    case .samePayload: .samePayloads
+    case .sharedKey: .sharedKeys
+    case .weakKey: .weakKeys
+    case .mismatches: .rowsOfMismatches
     }
   }
 }

@@ -103,6 +103,10 @@ extension MetricFamily {
   )
   public static let unprotectedKeys = MetricFamily(
     .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
+  public static let suspicious = MetricFamily(
+    .counter, "suspicious_total",
+    "Requests whose key may be misused: one payload under many new keys of a caller, a key of several callers, a key that is easily guessed, mismatches in a row.",
+    initial: .none)
   public static let batchItems = MetricFamily(
     .counter, "batch_items_total", "Items of batches whose response was given, by what became of each.",
     initial: .none)
@@ -293,7 +297,8 @@ extension MetricFamily {
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, attemptsExhausted, unkept, reconciliations, failures,
     lateResponses, losses,
-    unknownReturns, unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
+    unknownReturns, unprotectedKeys, suspicious, batchItems, shadow, requestBytes, responseBytes, inFlight,
+    waiting,
     bodyBytes, unreadBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,

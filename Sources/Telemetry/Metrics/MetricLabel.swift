@@ -125,6 +125,21 @@ public enum FailureCategory: Int, MetricLabel {
   public static let values = ["transport", "auth", "validation", "backend", "store", "overload"]
 }
 
+/// A way in which a client may misuse its keys.
+public enum Suspicion: Int, MetricLabel {
+  /// One payload under many new keys of one caller within minutes: a client that makes a key for each retry.
+  case samePayload
+  /// A key that another caller has used just before.
+  case sharedKey
+  /// A key that is easily guessed, or given twice by accident.
+  case weakKey
+  /// Several payloads of one caller in a row that were refused, since their keys had another one.
+  case mismatches
+
+  public static let key = "kind"
+  public static let values = ["same_payload", "shared_key", "weak_key", "mismatches"]
+}
+
 /// The parts of a request's duration.
 public enum RequestPart: Int, MetricLabel {
   case claim, backend, record

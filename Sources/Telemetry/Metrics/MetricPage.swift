@@ -149,6 +149,9 @@ extension Metrics {
     page.add(.losses, count(.outcomesLost), route)
     page.add(.unknownReturns, count(.unknownReturns), route)
     page.add(.unprotectedKeys, count(.unprotectedKeys), route)
+    for kind in Suspicion.allCases {
+      page.add(.suspicious, count(kind.count), route, (Suspicion.key, kind.text))
+    }
     page.add(.requestBytes, count(.requestBytes), route)
     page.add(.responseBytes, count(.responseBytes), route)
   }

@@ -10,6 +10,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case batchItemsExecuted, batchItemsReplayed, batchItemsRefused
   case attemptsExhausted
   case unkeptNoLength, unkeptTooLarge, unkeptNoMemory, unkeptTooSlow
+  case samePayloads, sharedKeys, weakKeys, rowsOfMismatches
 }
 
 /// The position of each number in a route's row of cells.

@@ -1,0 +1,78 @@
+import Idempotency
+import Synchronization
+
+/// The recent payloads and mismatches of callers, in bounded memory: how often one payload came under a new key of its
+/// caller, and how many mismatches of a caller came in a row.
+///
+/// Shared by all event loops. A place holds half of a hash that is keyed anew in each process, a count and the time of
+/// its beginning, in one word; the next hash that falls there takes it, and two loops that write at once count one. So
+/// a count may be too low. One in 2^32 is of another caller. The memory behind its pointer holds atomics, hence
+/// `@unchecked Sendable`.
+public final class MisuseSketch: @unchecked Sendable {
+  /// A quarter of a megabyte for each of the two kinds.
+  private static let placeCount = 1 << 15
+  /// The time in which repetitions count, in units of 2^30 ns: five minutes, in which clients retry.
+  private static let window: UInt16 = 300
+  /// The new key of a payload from which on it is suspicious.
+  static let maxKeys = 5
+  /// The mismatch in a row from which on they are.
+  static let maxMismatches = 3
+
+  private let payloads: UnsafeMutablePointer<Atomic<UInt64>>
+  private let mismatches: UnsafeMutablePointer<Atomic<UInt64>>
+
+  public init() {
+    func places() -> UnsafeMutablePointer<Atomic<UInt64>> {
+      let places = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: Self.placeCount)
+      for index in 0..<Self.placeCount { (places + index).initialize(to: Atomic(0)) }
+      return places
+    }
+    (payloads, mismatches) = (places(), places())
+  }
+
+  deinit {
+    payloads.deallocate()
+    mismatches.deallocate()
+  }
+
+  /// Notes the first run of a key, and returns whether its payload has come under too many new keys.
+  ///
+  /// - Parameters:
+  ///   - payload: A hash of caller and payload.
+  ///   - caller: A hash of caller and route, whose mismatches are over.
+  ///   - now: By the boot-time clock.
+  public func noteRun(payload: Int, caller: Int, now: BootInstant) -> Bool {
+    let place = mismatches + Self.place(of: caller)
+    // Most callers have none, and this is a load of memory that nobody writes.
+    if Self.isOf(caller, place.pointee.load(ordering: .relaxed)) {
+      place.pointee.store(0, ordering: .relaxed)
+    }
+    return Self.count(payload, at: payloads + Self.place(of: payload), now) >= Self.maxKeys
+  }
+
+  /// Notes a mismatch, and returns whether there are too many in a row.
+  public func noteMismatch(caller: Int, now: BootInstant) -> Bool {
+    Self.count(caller, at: mismatches + Self.place(of: caller), now) >= Self.maxMismatches
+  }
+
+  private static func place(of hash: Int) -> Int { Int(UInt64(bitPattern: Int64(hash)) % UInt64(placeCount)) }
+
+  private static func tag(of hash: Int) -> UInt64 { UInt64(bitPattern: Int64(hash)) & 0xFFFF_FFFF_0000_0000 }
+
+  private static func isOf(_ hash: Int, _ word: UInt64) -> Bool {
+    word != 0 && word & 0xFFFF_FFFF_0000_0000 == tag(of: hash)
+  }
+
+  /// Adds one to the count of a hash, or begins anew, and returns the count.
+  private static func count(_ hash: Int, at place: UnsafeMutablePointer<Atomic<UInt64>>, _ now: BootInstant)
+    -> Int
+  {
+    let time = UInt16(truncatingIfNeeded: now.nanoseconds >> 30)
+    let before = place.pointee.load(ordering: .relaxed)
+    let isSame = isOf(hash, before) && time &- UInt16(truncatingIfNeeded: before) < window
+    let count = isSame ? min((before >> 16 & 0xFFFF) + 1, 0xFFFF) : 1
+    let start = isSame ? UInt64(UInt16(truncatingIfNeeded: before)) : UInt64(time)
+    place.pointee.store(tag(of: hash) | count << 16 | start, ordering: .relaxed)
+    return Int(count)
+  }
+}

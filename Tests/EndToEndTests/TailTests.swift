@@ -36,6 +36,27 @@ struct TailTests {
     }
   }
 
+  @Test func `statuses have colours on a terminal alone, and with NO_COLOR on none`() async throws {
+    // Runs its arguments on a terminal of its own, and prints what they wrote.
+    let program = """
+      import os, pty, sys
+      os.environ.update({'TERM': 'xterm', 'NO_COLOR': sys.argv[1]})
+      pty.spawn(sys.argv[2:])
+      """
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("k"))
+      let command = [SemelProcess.binary, "tail", "--no-follow", "--admin", rig.adminURL]
+      for (setting, isColoured) in [("", true), ("1", false)] {
+        let process = try Python.startInline(program, [setting] + command)
+        #expect(try await process.exit() == .code(0), "\(process.errors)")
+        #expect(process.output.contains("\u{1B}[32m201\u{1B}[0m") == isColoured, "\(process.output)")
+        #expect(process.output.contains("201"))
+      }
+      let piped = try await rig.command(Array(command.dropFirst()))
+      #expect(piped.output.contains(" 201 ") && !piped.output.contains("\u{1B}"))
+    }
+  }
+
   @Test func `requests of a shadowed route are shown with what would have been`() async throws {
     try await Rig.run(Configuration(top: ["workers": "1"], route: ["shadow": "true"])) { rig in
       _ = try await rig.order("k")

@@ -79,7 +79,10 @@ struct ConformanceCommand: AsyncParsableCommand {
         throw ValidationError(
           "\(oracle.place): the executions cannot be read (\(fault)); nothing was created")
       }
-      return try await run.run()
+      defer { Terminal.showProgress("") }
+      return try await run.run { done, all in
+        Terminal.showProgress("\(done) of \(all) scripts have ended …")
+      }
     } catch let failure as NotReached {
       StandardError.print("semel: not reached: \(failure)")
       throw ExitCode.notReached

@@ -140,8 +140,8 @@ struct TailLine: Decodable {
   var text: String {
     let status = status.map { "\($0)" } ?? "---"
     var parts: [String] = [
-      String(time.dropFirst(11)), Self.plain(method).padding(to: 6), (route ?? "-").padding(to: 12), status,
-      verdict.padding(to: 9),
+      String(time.dropFirst(11)), Self.plain(method).padding(to: 6), (route ?? "-").padding(to: 12),
+      Terminal.coloured(status, colour), Terminal.coloured(verdict.padding(to: 9), colour),
     ]
     if let durationMs { parts.append("\(Int(durationMs.rounded())) ms".padding(to: 7)) }
     let attempt = attempt.map { "\($0)" }
@@ -151,6 +151,16 @@ struct TailLine: Decodable {
     ]
     parts += named.compactMap { name, value in value.map { "\(name)=\($0)" } }
     return parts.joined(separator: " ")
+  }
+
+  /// The colour of status and verdict.
+  private var colour: Terminal.Colour? {
+    switch status ?? 0 {
+    case 200..<400: .good
+    case 400..<500: .warning
+    case 500...: .bad
+    default: verdict == JournalEntry.Event.lost.rawValue ? .bad : nil
+    }
   }
 
   private static func plain(_ text: String) -> String {

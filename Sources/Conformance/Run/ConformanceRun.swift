@@ -37,12 +37,20 @@ public struct ConformanceRun: Sendable {
 
   /// Runs all scripts, one after the other, and judges their evidence. Nothing else is run where the endpoint does not
   /// accept the request at all, since every other verdict would be about that.
-  public func run() async throws(NotReached) -> Report {
+  ///
+  /// - Parameter onProgress: Called before each script with the number of those that have ended, and of all.
+  public func run(
+    onProgress: @Sendable (_ done: Int, _ all: Int) -> Void = { _, _ in }
+  ) async throws(NotReached) -> Report {
+    onProgress(0, plan.scripts.count)
     let (runner, first) = try await firstRun()
     let isAccepted = first[0]?.isSuccess == true
     var evidence: [Script: Evidence] = [.firstRun: first]
     if isAccepted {
-      for script in plan.scripts.dropFirst() { evidence[script] = try await runner.run(script) }
+      for script in plan.scripts.dropFirst() {
+        onProgress(evidence.count, plan.scripts.count)
+        evidence[script] = try await runner.run(script)
+      }
     }
     let likeness = ResultLikeness(evidence, setup.oracle)
     evidence = evidence.mapValues(likeness.weighed)

@@ -67,6 +67,7 @@ let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let lifecycle: Target.Dependency = .product(
   name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -91,6 +92,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
@@ -152,9 +154,10 @@ let package = Package(
       "Admin",
       [
         "Idempotency", "Platform", "Telemetry", "Wire", nioCore, nioHTTP1, logging, lifecycle,
-        .product(name: "HTTPTypes", package: "swift-http-types"),
+        httpTypes,
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Mustache", package: "swift-mustache"),
       ]),
     .executableTarget(
       name: "semel",
@@ -221,6 +224,7 @@ let package = Package(
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
     tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics]),
+    tests("AdminTests", ["Admin", "Idempotency", "Telemetry", logging, httpTypes]),
     tests("ConformanceTests", ["Conformance", "TestSupport", nioCore]),
     .executableTarget(
       name: "store-writer",

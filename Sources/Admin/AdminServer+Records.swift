@@ -8,24 +8,27 @@ extension AdminServer {
   /// The maximum size of a request body, in MiB. A resolution contains the body of a response.
   private static let maxMebibytes = 8
 
-  func addRecords(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
-    router.get("/v1/records") { request, _ in
+  func addRecords(to routes: AdminRoutes) {
+    routes.on(.listRecords) { [recordAdmin] request, _ in
       let query = try request.parameters("state", "cursor")
       let state = query["state"]
       guard state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable
       else {
         throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
       }
-      return Response.json(try await recordAdmin.list(after: query["cursor"], state: state))
+      return Response.json(
+        try await recordAdmin.list(after: query["cursor"]) { state == nil || $0.state == state })
     }
-    addStatements(to: router, recordAdmin: recordAdmin)
-    router.get("/v1/records/{id}") { _, context in
+    addStatements(to: routes)
+    routes.on(.getRecord) { [recordAdmin] _, context in
       Response.json(try await recordAdmin.show(try Self.id(context)))
     }
-    router.delete("/v1/records/{id}") { _, context in
-      Response.json(try await recordAdmin.forget(try Self.id(context), by: context.peer))
+    routes.on(.forgetRecord) { [recordAdmin] request, context in
+      let reason = try request.parameters("reason")["reason"]
+      return Response.json(
+        try await recordAdmin.forget(try Self.id(context), by: context.peer, reason: reason))
     }
-    router.post("/v1/records/{id}/resolve") { request, context in
+    routes.on(.resolveRecord) { [recordAdmin] request, context in
       let id = try Self.id(context)
       let document: ResolutionDocument = try await Self.decode(request)
       return Response.json(try await recordAdmin.resolve(id, document, by: context.peer))
@@ -33,22 +36,22 @@ extension AdminServer {
   }
 
   /// Adds the paths of requests that name their records in the body.
-  private func addStatements(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
-    router.post("/v1/records/find") { request, _ in
+  private func addStatements(to routes: AdminRoutes) {
+    routes.on(.findRecord) { [recordAdmin] request, _ in
       let query: RecordQuery = try await Self.decode(request)
       return Response.json(try await recordAdmin.find(query))
     }
-    router.post("/v1/records/search") { request, _ in
+    routes.on(.searchRecords) { [recordAdmin] request, _ in
       let search: RecordSearch = try await Self.decode(request)
       return Response.json(try await recordAdmin.search(search))
     }
-    router.post("/v1/records/put") { request, context in
+    routes.on(.putRecord) { [recordAdmin] request, context in
       let statement: RecordStatement = try await Self.decode(request)
       return Response.json(try await recordAdmin.put(statement, by: context.peer))
     }
   }
 
-  private static func id(_ context: AdminContext) throws -> RecordID {
+  static func id(_ context: AdminContext) throws -> RecordID {
     guard let text = context.parameters.get("id"), let id = RecordID(text: text) else {
       throw AdminError(
         .badRequest, "a record's id is the 43 characters of Idempotency-Request-Id (in the log, of record)")

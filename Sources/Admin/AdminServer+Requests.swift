@@ -15,8 +15,8 @@ extension AdminServer {
   /// The time between two looks at the journal, so that requests pay nothing for those who watch them.
   private static let lookInterval = Duration.milliseconds(100)
 
-  func addRequests(to router: RouterGroup<AdminContext>, journal: RequestJournal) {
-    router.get("/v1/requests") { request, _ in
+  func addRequests(to routes: AdminRoutes, journal: RequestJournal) {
+    routes.on(.listRequests) { request, _ in
       let query = try request.parameters("last", "from", "wait")
       let number = { (name: String) throws -> Double? in
         guard let text = query[name] else { return nil }

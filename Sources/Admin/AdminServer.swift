@@ -23,13 +23,14 @@ public struct AdminServer: Service {
   private let host: String
   private let port: Int
   private let pages: PageGuard
-  private let token: (@Sendable () -> Secret)?
+  let access: AdminAccess
   private let metrics: Metrics
-  private let readiness: @Sendable () async -> Readiness
-  private let configuration: @Sendable () async -> ConfigurationStatus?
-  private let surroundings: @Sendable () async -> [String]
-  private let recordAdmin: RecordAdmin
-  private let settings: @Sendable () async -> String
+  let readiness: @Sendable () async -> Readiness
+  let configuration: @Sendable () async -> ConfigurationStatus?
+  let surroundings: @Sendable () async -> [String]
+  let recordAdmin: RecordAdmin
+  let settings: @Sendable () async -> String
+  private let console: Console?
   private let onListening: @Sendable () -> Void
   private let logger: Logger
 
@@ -39,34 +40,35 @@ public struct AdminServer: Service {
   ///   - host: The address to listen on.
   ///   - port: The port to listen on.
   ///   - names: The names by which the listener is reached, besides `host` and `localhost`.
-  ///   - token: Returns the token that `Authorization: Bearer …` must contain now, except for the probes; `nil` if no
-  ///     token is required.
+  ///   - access: The tokens of which `Authorization: Bearer …` must contain one, except for the probes.
   ///   - metrics: The metrics of the process.
   ///   - readiness: Returns the readiness that `/readyz` reports.
   ///   - configuration: Returns the configuration that `/readyz` reports; `nil` if there is no configuration file.
   ///   - surroundings: Returns further lines of `/readyz`.
   ///   - recordAdmin: The operations on records.
   ///   - settings: Returns the present configuration as JSON, without its secrets.
+  ///   - console: The pages under `/ui/`; `nil` for none.
   ///   - onListening: Called once the listener accepts connections.
   ///   - logger: The logger of the listener.
   public init(
-    host: String, port: Int, names: [String], token: (@Sendable () -> Secret)?, metrics: Metrics,
+    host: String, port: Int, names: [String], access: AdminAccess, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStatus?,
     surroundings: @escaping @Sendable () async -> [String], recordAdmin: RecordAdmin,
-    settings: @escaping @Sendable () async -> String, onListening: @escaping @Sendable () -> Void,
-    logger: Logger
+    settings: @escaping @Sendable () async -> String, console: Console?,
+    onListening: @escaping @Sendable () -> Void, logger: Logger
   ) {
     self.host = host
     self.port = port
-    pages = PageGuard(hosts: names + [host])
-    self.token = token
+    pages = PageGuard(hosts: names + [host], console: console.map { ["/ui", $0.root] } ?? [])
+    self.access = access
     self.metrics = metrics
     self.readiness = readiness
     self.configuration = configuration
     self.surroundings = surroundings
     self.recordAdmin = recordAdmin
     self.settings = settings
+    self.console = console
     self.onListening = onListening
     self.logger = logger
   }
@@ -100,8 +102,32 @@ public struct AdminServer: Service {
     // Counts by route template. Requests to unknown paths count as "NotFound".
     router.add(middleware: MetricsMiddleware())
     router.add(middleware: PageGuardMiddleware(pages: pages))
-    router.get("/livez") { _, _ in "ok\n" }
-    router.get("/readyz") { [readiness, configuration, surroundings] _, _ in
+    addAPI(to: AdminRoutes(router: router.group(), access: access))
+    if let console { addConsole(console, to: router) }
+    return router
+  }
+
+  private func addAPI(to routes: AdminRoutes) {
+    addProbes(to: routes)
+    routes.on(.getMetrics) { [metrics] _, _ in
+      Response.text(await metrics.page(), status: .ok, type: "text/plain; version=0.0.4; charset=utf-8")
+    }
+    routes.on(.getConfiguration) { [settings] _, _ in
+      Response.text(await settings() + "\n", status: .ok, type: "application/json")
+    }
+    routes.on(.getDescription) { _, _ in
+      Response.text(OpenAPIDocument.text, status: .ok, type: "application/json")
+    }
+    routes.on(.listAudit) { [recordAdmin] _, _ in
+      Response.json(AuditListDocument(entries: recordAdmin.trail.latest))
+    }
+    addRecords(to: routes)
+    if let journal = recordAdmin.journal { addRequests(to: routes, journal: journal) }
+  }
+
+  private func addProbes(to routes: AdminRoutes) {
+    routes.on(.getLiveness) { _, _ in Response.text("ok\n", status: .ok) }
+    routes.on(.getReadiness) { [readiness, configuration, surroundings] _, _ in
       let lines = await surroundings().map { $0 + "\n" }
       let standing = (await configuration()?.text ?? "") + lines.joined()
       switch await readiness() {
@@ -110,15 +136,5 @@ public struct AdminServer: Service {
         return Response.text("not ready: \(reason)\n" + standing, status: .serviceUnavailable)
       }
     }
-    let guarded = router.group().add(middleware: TokenMiddleware<AdminContext>(token: token))
-    guarded.get("/metrics") { [metrics] _, _ in
-      Response.text(await metrics.page(), status: .ok, type: "text/plain; version=0.0.4; charset=utf-8")
-    }
-    guarded.get("/v1/config") { [settings] _, _ in
-      Response.text(await settings() + "\n", status: .ok, type: "application/json")
-    }
-    addRecords(to: guarded, recordAdmin: recordAdmin)
-    if let journal = recordAdmin.journal { addRequests(to: guarded, journal: journal) }
-    return router
   }
 }

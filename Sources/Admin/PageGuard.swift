@@ -16,8 +16,11 @@ struct PageGuard: Sendable {
     case foreignHost
     /// The `Origin` is not the listener's own, or the browser states that the request comes from another site.
     case foreignPage
-    /// A change without `Content-Type: application/json`, which a page may send without a preflight request.
+    /// A change without `Content-Type: application/json`, which a page may send without a preflight request. A DELETE
+    /// without a type and a body is none of them: no page sends that method without one (Fetch, section 3.2).
     case changeWithoutJSON
+    /// A form without a browser's word that it comes from a page of the console.
+    case formWithoutOrigin
   }
 
   private static let loopback = [
@@ -27,11 +30,16 @@ struct PageGuard: Sendable {
   /// The accepted names, in lower case.
   private let names: Set<String>
   private let addresses: Set<IPAddress>
+  /// The paths that the console's pages begin with.
+  private let console: [String]
 
   /// Creates a guard.
   ///
-  /// - Parameter hosts: The names and addresses by which the listener is reached, besides loopback, in any letter case.
-  init(hosts: [String]) {
+  /// - Parameters:
+  ///   - hosts: The names and addresses by which the listener is reached, besides loopback, in any letter case.
+  ///   - console: The paths of the console, whose pages send forms.
+  init(hosts: [String], console: [String] = []) {
+    self.console = console
     names = Set(hosts.map { $0.lowercased() } + ["localhost"])
     addresses = Set(hosts.compactMap { IPAddress($0) })
   }
@@ -45,19 +53,26 @@ struct PageGuard: Sendable {
     // Every browser sends a host; a probe by HTTP/1.0 may not.
     if let authority = request.authority, !isOwn(authority, at: local) { return .foreignHost }
     guard request.hasOneHost else { return .foreignHost }
-    if let origin = request.headerFields[.origin] {
-      // The listener speaks no TLS: a page by https is another origin, although its name is the same.
-      guard let authority = request.authority, origin.lowercased() == "http://\(authority.lowercased())"
-      else {
-        return .foreignPage
-      }
+    let path = request.path ?? ""
+    let isOfConsole = console.contains { path == $0 || path.hasPrefix($0 + "/") }
+    let sites = request.values(of: "sec-fetch-site")
+    let isOwnPage = isOfConsole && !sites.isEmpty && sites.allSatisfy { $0 == "same-origin" }
+    if let origin = request.headerFields[.origin]?.lowercased() {
+      // The listener speaks no TLS: a page by https is another origin, although its name is the same. A page of the
+      // console by a proxy that speaks it has the browser's word that it is its own.
+      guard let authority = request.authority?.lowercased(),
+        origin == "http://\(authority)" || isOwnPage && origin == "https://\(authority)"
+      else { return .foreignPage }
     }
-    let sites = request.headerFields.filter { $0.name.canonicalName == "sec-fetch-site" }
-    guard sites.allSatisfy({ ["same-origin", "none"].contains($0.value.lowercased()) }) else {
-      return .foreignPage
-    }
+    guard
+      sites.allSatisfy({ ["same-origin", "none"].contains($0) }) || isOfConsole && request.isNavigation
+    else { return .foreignPage }
     guard ![.get, .head, .options].contains(request.method) else { return .accept }
+    if request.isBareDelete { return .accept }
     let type = request.headerFields[.contentType]?.split(separator: ";").first ?? ""
+    if isOfConsole, type.lowercased().trimmingSpaces == "application/x-www-form-urlencoded" {
+      return isOwnPage || sites.isEmpty && request.headerFields[.origin] != nil ? .accept : .formWithoutOrigin
+    }
     let isJSON = type.lowercased().filter { $0 != " " && $0 != "\t" } == "application/json"
     return isJSON ? .accept : .changeWithoutJSON
   }
@@ -89,6 +104,24 @@ struct PageGuard: Sendable {
 extension HTTPRequest {
   /// Whether `Host` was given once at most. The first one has become `authority`; NIO leaves the others as fields.
   fileprivate var hasOneHost: Bool { !headerFields.contains { $0.name.canonicalName == "host" } }
+
+  /// The values of a field in lower case, one for each of its lines. Its name is in lower case, too.
+  fileprivate func values(of name: String) -> [String] {
+    headerFields.filter { $0.name.canonicalName == name }.map { $0.value.lowercased() }
+  }
+
+  /// Whether a browser opens a page of its own for the request, as it does for a link in another page. No other page
+  /// can read or frame it.
+  fileprivate var isNavigation: Bool {
+    [.get, .head].contains(method) && values(of: "sec-fetch-mode") == ["navigate"]
+      && values(of: "sec-fetch-dest") == ["document"]
+  }
+
+  /// Whether this is a DELETE that states neither a body nor a type.
+  fileprivate var isBareDelete: Bool {
+    method == .delete && headerFields[.contentType] == nil && headerFields[.transferEncoding] == nil
+      && ["0", nil].contains(headerFields[.contentLength])
+  }
 }
 
 /// Refuses requests that a web page of another origin has caused, before anything else is checked.
@@ -107,6 +140,9 @@ struct PageGuardMiddleware: RouterMiddleware {
         .forbidden, "this Host is not the listener's: reach it by its own address, or add it to admin.hosts")
     case .foreignPage:
       throw AdminError(.forbidden, "requests that a web page of another origin causes are refused")
+    case .formWithoutOrigin:
+      throw AdminError(
+        .forbidden, "a form is taken from a page of the console alone: use the API, /v1/openapi.json")
     case .changeWithoutJSON:
       throw AdminError(.unsupportedMediaType, "send a change with Content-Type: application/json")
     }

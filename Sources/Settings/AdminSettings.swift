@@ -9,10 +9,13 @@ public struct AdminSettings: Hashable, Sendable {
   /// The path of the file with the token; `nil` is allowed only on loopback. A relative one may not exist yet: the
   /// start makes it.
   public var tokenFile: String?
+  /// The path of the file with the token that permits reading alone; `nil` if there is none.
+  public var readTokenFile: String?
   /// Further host names and addresses for `Host`, in lower case, besides those of loopback and the address at which a
   /// request arrives. Requests with another `Host` are refused, since a web page could point its own name at this
   /// address.
   public var hosts: [String] = []
+  public var ui = ConsoleSettings()
 
   public init(host: String, port: Int, tokenFile: String? = nil) {
     self.host = host
@@ -27,6 +30,13 @@ extension AdminSettings {
 
   static func read(_ section: Section) -> AdminSettings? {
     let token = section.member("token_file").flatMap(readToken)
+    let readOnly = section.member("read_token_file").flatMap(readToken)
+    var ui = ConsoleSettings()
+    if let member = section.member("ui") { ui.read(member) }
+    if section["token_file"] == nil {
+      section["read_token_file"]?.refuse(
+        "counts beside token_file alone: add one, whose token permits changes")
+    }
     let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
     guard let address = section.member("address") else {
       section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")
@@ -49,7 +59,9 @@ extension AdminSettings {
       )
     }
     var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: token?.path)
+    settings.readTokenFile = readOnly?.path
     settings.hosts = hosts ?? []
+    settings.ui = ui
     return settings
   }
 
@@ -81,7 +93,9 @@ extension AdminSettings {
     [
       "address": .text(ServerAddress.tcp(host: host, port: port).description),
       "token_file": tokenFile.map(Shown.text),
+      "read_token_file": readTokenFile.map(Shown.text),
       "hosts": .texts(hosts),
+      "ui": ui.shown,
     ]
   }
 }

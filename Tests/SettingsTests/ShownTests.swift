@@ -52,7 +52,7 @@ struct ShownTests {
     for part in [
       #"{"address":"[::1]:1","proxy_protocol":true},{"address":"unix:/run/semel.sock","proxy_protocol":false,"#
         + #""mode":"0600"}"#,
-      #""admin":{"address":"127.0.0.1:2","hosts":["semel.internal"]}"#,
+      #""admin":{"address":"127.0.0.1:2","hosts":["semel.internal"],"ui":{"operate":false,"bodies":false}}"#,
       #""trusted_proxies":["10.0.0.0/8","192.0.2.1","2001:db8::/32","unix"]"#,
       #""a":{"url":"https://[::1]:1","host":"api.example:8","#,
       #""b":{"url":"unix:/run/b","host":"preserve","#,

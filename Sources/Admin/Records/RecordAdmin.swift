@@ -33,6 +33,8 @@ public struct RecordAdmin: Sendable {
   private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
   private let onLapse: @Sendable (RecordView) -> Void
   private let auditLogger: Logger
+  /// The latest changes of this process.
+  let trail = AuditTrail()
 
   /// Creates the operations.
   ///
@@ -138,34 +140,42 @@ public struct RecordAdmin: Sendable {
     throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
   }
 
-  func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
+  /// A page of the open records that are wanted. It ends where it is full, or has taken its time.
+  func list(
+    after cursor: String?, span: Duration = RecordAdmin.pageSpan,
+    where isWanted: @Sendable (RecordDocument) -> Bool
+  ) async throws(AdminError) -> RecordListDocument {
     let store = store
     try check(cursor: cursor)
     var document = RecordListDocument(records: [], next: cursor)
     let (trails, routes) = (RecordTrails(journal), await currentRoutes())
-    let end = ContinuousClock.now + Self.pageSpan
+    let end = ContinuousClock.now + span
     repeat {
       let after = document.next
       let part = try await read { () throws(StoreError) in try await store.list(after: after) }
       let records =
         part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
         + part.unreadable.map(RecordDocument.init(unreadable:))
-      document.records += records.filter { state == nil || $0.state == state }
+      document.records += records.filter(isWanted)
       document.next = part.next
     } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
     return document
   }
 
-  func forget(_ id: RecordID, by peer: String) async throws(AdminError) -> RecordDocument {
+  func forget(
+    _ id: RecordID, by peer: String, reason: String? = nil
+  ) async throws(AdminError) -> RecordDocument {
     let store = store
     let (before, danger) = try await condition(of: id)
+    var details: Logger.Metadata = ["was": "\(before)"]
+    if let reason { details["reason"] = "\(reason)" }
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
-    let wasThere = try await change("forget", id, peer, ["was": "\(before)"]) { () throws(StoreError) in
+    let wasThere = try await change("forget", id, peer, details) { () throws(StoreError) in
       try await store.forget(id, fence: fence)
     }
     noteChange(of: id, .freed)
     let warning = Self.joined(danger, await announce(id))
-    audit("forget", id, peer, ["was": "\(before)"], warning)
+    audit("forget", id, peer, details, warning)
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
     return try await show(id, warning)
   }
@@ -201,6 +211,11 @@ public struct RecordAdmin: Sendable {
     }
   }
 
+  /// The danger of letting a record's key run again now; `nil` if none is known.
+  func dangerOfRunning(_ id: RecordID) async throws(AdminError) -> String? {
+    try await condition(of: id).danger
+  }
+
   private static func joined(_ warnings: String?...) -> String? {
     let all = warnings.compactMap(\.self)
     return all.isEmpty ? nil : all.joined(separator: "; ")
@@ -215,6 +230,7 @@ public struct RecordAdmin: Sendable {
     let before = amends ? try await condition(of: id).state : nil
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
     if let attempt { details["attempt"] = .stringConvertible(attempt) }
+    if let reason = document.reason { details["reason"] = "\(reason)" }
     if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     let (outcome, view) = try await change("resolve", id, peer, details) { () async throws(StoreError) in
@@ -295,7 +311,9 @@ public struct RecordAdmin: Sendable {
   ) {
     var line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
     if let warning { line["warning"] = "\(warning)" }
-    auditLogger.notice("audit", metadata: line.merging(more) { own, _ in own })
+    let details = line.merging(more) { own, _ in own }
+    auditLogger.notice("audit", metadata: details)
+    trail.add(details)
   }
 
   /// Counts the open and the unreadable records and finds the oldest one's age, by state. Records of shadowed routes,

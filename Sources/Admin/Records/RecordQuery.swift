@@ -116,6 +116,8 @@ struct RecordIdentity: Sendable {
 struct KeyTexts: Decodable {
   let texts: [String]
 
+  init(texts: [String]) { self.texts = texts }
+
   init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if let text = try? container.decode(String.self) {

@@ -8,7 +8,7 @@ struct ResolutionDocument: OperatorDocument {
   enum CodingKeys: String, CodingKey, CaseIterable {
     case outcome, status, headers, body
     case bodyBase64 = "body_base64"
-    case route, amend, attempt
+    case route, amend, attempt, reason
   }
 
   enum Outcome: String, Decodable {
@@ -34,6 +34,8 @@ struct ResolutionDocument: OperatorDocument {
   var amend: Bool?
   /// The attempt that the statement is about; `nil` for the last one, whichever it is.
   var attempt: Int?
+  /// The operator's reason, for the audit log.
+  var reason: String?
 
   /// The store's form of the statement.
   ///
@@ -182,5 +184,6 @@ extension ResolutionDocument {
     route = try members.decodeIfPresent(String.self, forKey: .route)
     amend = try members.decodeIfPresent(Bool.self, forKey: .amend)
     attempt = try members.decodeIfPresent(WholeNumber.self, forKey: .attempt)?.value
+    reason = try members.decodeIfPresent(String.self, forKey: .reason)
   }
 }

@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Idempotency
 import Logging
@@ -63,5 +64,23 @@ final class AdminToken: Sendable {
           metadata: ["file": "\(path)", "error": "\(error)"])
       }
     }
+  }
+}
+
+/// The tokens of the admin listener: the one that permits everything, and the one that permits reading.
+struct AdminTokens: Sendable {
+  private let operate: AdminToken?
+  private let read: AdminToken?
+
+  init(_ settings: AdminSettings?) throws {
+    operate = try settings?.tokenFile.map(AdminToken.init)
+    read = try settings?.readTokenFile.map(AdminToken.init)
+  }
+
+  var access: AdminAccess { AdminAccess(operate: operate?.source, read: read?.source) }
+
+  func renew(logger: Logger) {
+    operate?.renew(logger: logger)
+    read?.renew(logger: logger)
   }
 }

@@ -50,19 +50,19 @@ struct ProgramServices<Records: RecordStore> {
 
   /// Runs all services, and those given, until a signal ends the program or one of them fails.
   func run(beside others: [any Service]) async throws {
-    let adminToken = try settings.admin?.tokenFile.map(AdminToken.init)
+    let adminTokens = try AdminTokens(settings.admin)
     metrics.addSource(store.namespace)
     await parts.tokens.adopt(settings)
     let backends = makeBackends()
     let server = makeServer(on: backends)
     store.onAlarm { server.renewLeases() }
     let adminStands = ListeningGate(isNeeded: settings.admin != nil)
-    let renewFiles = fileRenewal(with: adminToken)
+    let renewFiles = fileRenewal(with: adminTokens)
     let proxy = try makeProxy(server, after: adminStands, renewFiles)
     let reload = file.map { makeReload(of: $0, server, backends, proxy, renewFiles) }
     var all = others + store.services
     if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
-    all += adminServices(proxy, reload, adminStands, adminToken)
+    all += adminServices(proxy, reload, adminStands, adminTokens)
     if let reload, let reloads {
       all.append(ReloadService(signals: reloads, proxyStands: proxyStands, reload: reload))
     }
@@ -87,11 +87,11 @@ struct ProgramServices<Records: RecordStore> {
 // The proxy.
 extension ProgramServices {
   /// The function that takes changed files into use, besides those of the listeners.
-  private func fileRenewal(with adminToken: AdminToken?) -> @Sendable () -> Void {
+  private func fileRenewal(with adminTokens: AdminTokens) -> @Sendable () -> Void {
     { [backendTLS, logger, tokens = parts.tokens] in
       backendTLS.renew(logger: logger)
       tokens.renew()
-      adminToken?.renew(logger: logger)
+      adminTokens.renew(logger: logger)
     }
   }
 
@@ -181,7 +181,7 @@ extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
     _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: ListeningGate,
-    _ token: AdminToken?
+    _ tokens: AdminTokens
   ) -> [any Service] {
     guard let admin = settings.admin else { return [] }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
@@ -201,13 +201,22 @@ extension ProgramServices {
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }
+    let console = makeConsole(admin.ui, recordAdmin)
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
-      token: token?.source, metrics: metrics,
+      access: tokens.access, metrics: metrics,
       readiness: makeReadiness(of: proxy, live), configuration: { await reload?.status },
       surroundings: makeSurroundings(live), recordAdmin: recordAdmin, settings: { await live().shownJSON },
-      onListening: { stands.open() }, logger: logger)
-    return [openRecords, server]
+      console: console, onListening: { stands.open() }, logger: logger)
+    return [openRecords] + (console.map { [$0] } ?? []) + [server]
+  }
+
+  /// Returns the pages of the admin listener; `nil` where they are off.
+  private func makeConsole(_ settings: ConsoleSettings, _ recordAdmin: RecordAdmin) -> Console? {
+    guard settings.isOn else { return nil }
+    let options = Console.Options(
+      operate: settings.operate, bodies: settings.bodies, basePath: settings.basePath)
+    return Console(options: options, recordAdmin: recordAdmin, metrics: metrics)
   }
 
   /// Logs and counts a record that was lost with its owner, which is found by a walk through the store.

@@ -52,6 +52,8 @@ struct HistogramFigures {
   }
 
   var count: Int { counts.reduce(0, +) }
+  /// The number of values of each bucket, and of those beyond the last.
+  var perBucket: [Int] { counts }
   /// The sum of all values, in the page's unit.
   var sum: Double { total / buckets.scale }
 

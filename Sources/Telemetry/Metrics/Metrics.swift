@@ -50,6 +50,22 @@ public final class Metrics: Sendable {
     state.withLock { $0.routes.firstIndex(of: name) ?? 0 }
   }
 
+  /// The names of all routes so far, by their numbers.
+  var routeNames: [String] { state.withLock { $0.routes } }
+
+  /// The sum of a family's present numbers, over all their labels, of the counters, the process and the sources; `nil`
+  /// if none of them has the family.
+  public func total(of family: MetricFamily) async -> Double? {
+    let sources = state.withLock { $0.sources }
+    var figures = counters.figures
+    for source in sources { figures += await source() }
+    let values = figures.filter { $0.family == family }.map(\.value)
+    return values.isEmpty ? nil : values.reduce(0, +)
+  }
+
+  /// The number of claims whose fate is not known, over all event loops.
+  public var claimsLost: Int { loops.reduce(0) { $0 + $1.own[LoopLayout.count(.claimsLost)] } }
+
   /// Adds a source of numbers, which is read each time a page is made.
   public func source(_ figures: @escaping @Sendable () async -> [MetricFigure]) {
     state.withLock { $0.sources.append(figures) }

@@ -1,0 +1,59 @@
+import Idempotency
+
+/// The settings of the console, the pages on the listener for operators.
+public struct ConsoleSettings: Hashable, Sendable {
+  public var isOn = true
+  /// Whether it may change records where the listener has no token. With one, the token decides.
+  public var operate = false
+  /// Whether it shows the bodies of recorded responses, each of which is an audit entry.
+  public var bodies = false
+  /// The path under which a proxy in front serves it, without a slash at its end; empty for none.
+  public var basePath = ""
+
+  public init() {}
+}
+
+extension ConsoleSettings {
+  /// Reads `ui`: `off`, or a mapping of members.
+  mutating func read(_ member: Value) {
+    guard member.isMapping else {
+      let isOff = member.parsed("off, or members such as {operate: true}") { text throws(Refusal) in
+        guard text == "off" else { throw Refusal("must be off, or members such as {operate: true}") }
+        return true
+      }
+      isOn = isOff != true
+      return
+    }
+    member.section { section in
+      section.flag("operate", into: &operate)
+      section.flag("bodies", into: &bodies)
+      if let path = section.member("base_path")?.parsed("a path such as /semel", Self.path) {
+        basePath = path
+      }
+    }
+  }
+
+  private static func path(_ text: String) throws(Refusal) -> String {
+    let segments = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    let isPlain = segments.allSatisfy { segment in
+      !segment.isEmpty && segment != "." && segment != ".."
+        && segment.utf8.allSatisfy {
+          UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0
+            || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || "-._~".utf8.contains($0)
+        }
+    }
+    guard text.hasPrefix("/"), isPlain else {
+      throw Refusal(
+        "must be a path of letters and digits that begins with a slash, and does not end with one: /semel")
+    }
+    return text
+  }
+
+  var shown: Shown {
+    guard isOn else { return .text("off") }
+    return [
+      "operate": .flag(operate), "bodies": .flag(bodies),
+      "base_path": basePath.isEmpty ? nil : .text(basePath),
+    ]
+  }
+}

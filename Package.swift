@@ -52,31 +52,65 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
   .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: testing)
 }
 
-let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
-let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
-let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
-let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
-let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
-let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
-let nioHTTP2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
-let nioHPACK: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
-let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
-let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
-let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
-let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
+/// A product that Semel itself uses, and the libraries for clients do not: a package that depends on these alone, with
+/// `traits: []`, does not even fetch it.
+func server(_ name: String, _ package: String) -> Target.Dependency {
+  .product(name: name, package: package, condition: .when(traits: ["Server"]))
+}
+
+let nioCore: Target.Dependency = server("NIOCore", "swift-nio")
+let nioPosix: Target.Dependency = server("NIOPosix", "swift-nio")
+let nioEmbedded: Target.Dependency = server("NIOEmbedded", "swift-nio")
+let nioHTTP1: Target.Dependency = server("NIOHTTP1", "swift-nio")
+let nioTLS: Target.Dependency = server("NIOTLS", "swift-nio")
+let nioSSL: Target.Dependency = server("NIOSSL", "swift-nio-ssl")
+let nioHTTP2: Target.Dependency = server("NIOHTTP2", "swift-nio-http2")
+let nioHPACK: Target.Dependency = server("NIOHPACK", "swift-nio-http2")
+let asn1: Target.Dependency = server("SwiftASN1", "swift-asn1")
+let x509: Target.Dependency = server("X509", "swift-certificates")
+let nioConcurrency: Target.Dependency = server("NIOConcurrencyHelpers", "swift-nio")
+let jwtKit: Target.Dependency = server("JWTKit", "jwt-kit")
+let crypto: Target.Dependency = server("Crypto", "swift-crypto")
+let logging: Target.Dependency = server("Logging", "swift-log")
+let coreMetrics: Target.Dependency = server("CoreMetrics", "swift-metrics")
+let lifecycle: Target.Dependency = server("ServiceLifecycle", "swift-service-lifecycle")
+
+/// A module of the libraries for clients. An import shows in a public declaration only where it says `public`. It has no flags that SwiftPM calls unsafe, which no package may depend on.
+func client(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Sources/Client/\(name)",
+    swiftSettings: language + [.enableUpcomingFeature("InternalImportsByDefault")])
+}
+
+/// A product that SemelAsyncHTTPClient uses.
+func adapter(_ name: String, _ package: String) -> Target.Dependency {
+  .product(name: name, package: package, condition: .when(traits: ["AsyncHTTPClient"]))
+}
+
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
-let lifecycle: Target.Dependency = .product(
-  name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let clientLogging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let clientMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 
 let package = Package(
   name: "semel",
-  // Of no effect on Linux, the only system that Semel builds on. Tools that read the package on a Mac check by it that
-  // the system has what the sources use of Swift's library, such as `Mutex`.
-  platforms: [.macOS(.v26)],
-  products: [.executable(name: "semel", targets: ["semel"])],
+  // What the libraries for clients use of Swift's library, such as `Mutex`. Semel itself builds on Linux alone.
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .executable(name: "semel", targets: ["semel"]),
+    .library(name: "SemelClient", targets: ["SemelClient"]),
+    .library(name: "SemelOutbox", targets: ["SemelOutbox"]),
+    .library(name: "SemelURLSession", targets: ["SemelURLSession"]),
+    .library(name: "SemelAsyncHTTPClient", targets: ["SemelAsyncHTTPClient"]),
+  ],
+  // A package that names no traits gets all. One that names those that it needs fetches no more than they use.
+  traits: [
+    .trait(name: "Server", description: "The proxy, and all that it depends on."),
+    .trait(name: "Outbox", description: "SemelOutbox, which brings GRDB along."),
+    .trait(
+      name: "AsyncHTTPClient",
+      description: "SemelAsyncHTTPClient, which brings AsyncHTTPClient and NIO along."),
+    .default(enabledTraits: ["Server", "Outbox", "AsyncHTTPClient"]),
+  ],
   // Exact, since no Package.resolved is kept: every build is of the same sources. To raise one, change its version
   // here, and run `swift package update` and deploy/test.
   dependencies: [
@@ -121,11 +155,27 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
 
+    client("SemelClient", [httpTypes, clientLogging, clientMetrics]),
+    client(
+      "SemelOutbox",
+      [
+        "SemelClient", httpTypes, clientLogging, clientMetrics,
+        .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Outbox"])),
+      ]),
+    client("SemelURLSession", ["SemelClient", httpTypes]),
+    client(
+      "SemelAsyncHTTPClient",
+      [
+        "SemelClient", httpTypes, adapter("AsyncHTTPClient", "async-http-client"),
+        adapter("NIOCore", "swift-nio"),
+        adapter("NIOHTTP1", "swift-nio"), adapter("NIOPosix", "swift-nio"),
+      ]),
+
     module("Wire", [nioCore]),
     module("Idempotency", ["CZlib", "CZstd", "Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
     module("Platform", ["Idempotency", "Wire", nioCore, nioPosix, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
-    module("Settings", ["Idempotency", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
+    module("Settings", ["Idempotency", "TLS", "Wire", server("Yams", "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
     module("Telemetry", ["Idempotency", "Platform", "Wire", coreMetrics, logging]),
     module(
@@ -133,8 +183,8 @@ let package = Package(
       [
         "CHiredis", "CZstd", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioTLS,
         logging,
-        .product(name: "GRDB", package: "GRDB.swift"),
-        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+        server("GRDB", "GRDB.swift"),
+        server("GRDBSQLite", "GRDB.swift"),
       ]),
     module(
       "Transport",
@@ -154,10 +204,10 @@ let package = Package(
       "Admin",
       [
         "Idempotency", "Platform", "Telemetry", "Wire", nioCore, nioHTTP1, logging, lifecycle,
-        httpTypes,
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
-        .product(name: "Mustache", package: "swift-mustache"),
+        server("HTTPTypes", "swift-http-types"),
+        server("Hummingbird", "hummingbird"),
+        server("HummingbirdCore", "hummingbird"),
+        server("Mustache", "swift-mustache"),
       ]),
     .executableTarget(
       name: "semel",
@@ -165,9 +215,9 @@ let package = Package(
         "Admin", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "Platform", "Proxy", "Settings",
         "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging,
         lifecycle,
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-        .product(name: "Hummingbird", package: "hummingbird"),
+        server("ArgumentParser", "swift-argument-parser"),
+        server("UnixSignals", "swift-service-lifecycle"),
+        server("Hummingbird", "hummingbird"),
       ],
       path: "Sources/CLI",
       swiftSettings: strict,
@@ -221,7 +271,7 @@ let package = Package(
     tests("TLSTests", ["TLS", asn1, x509]),
     tests(
       "SettingsTests",
-      ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
+      ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", server("Yams", "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
     tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics]),
     tests("AdminTests", ["Admin", "Idempotency", "Telemetry", logging, httpTypes]),
@@ -236,7 +286,7 @@ let package = Package(
       [
         "Store", "Idempotency", "Platform", "SimRedis", "TLS", "TestSupport", "Wire", "store-writer", nioCore,
         nioPosix, logging,
-        .product(name: "GRDB", package: "GRDB.swift"),
+        server("GRDB", "GRDB.swift"),
       ]),
     tests("SimRedisTests", ["SimRedis", "Store", "TestSupport"]),
     tests(
@@ -277,7 +327,7 @@ if isFuzzing {
       name: "semel-fuzz",
       dependencies: [
         "CFuzzer", "Idempotency", "Settings", "Store", "Wire", "WireOracle", nioCore,
-        .product(name: "GRDB", package: "GRDB.swift"),
+        server("GRDB", "GRDB.swift"),
       ],
       path: "Tests/Fuzz",
       exclude: ["CFuzzer", "Seeds"],
@@ -285,4 +335,15 @@ if isFuzzing {
       // The linker that comes with Swift: gold fails on the sanitizer's symbols.
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
   ]
+}
+
+// A package that depends on this one shares with it what both depend on, and may need later versions. During its
+// resolution the manifest has no folder, and afterwards one among the checkouts.
+if Context.packageDirectory == "/" || Context.packageDirectory.contains("/checkouts/") {
+  package.dependencies = package.dependencies.map { dependency in
+    guard case .sourceControl(_, let location, .exact(let version)) = dependency.kind else {
+      return dependency
+    }
+    return .package(url: location, from: version)
+  }
 }

@@ -1,0 +1,3 @@
+#if !Outbox
+  #error("SemelOutbox needs the trait Outbox: .package(url: …, traits: [\"Outbox\"]).")
+#endif

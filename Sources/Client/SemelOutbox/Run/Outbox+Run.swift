@@ -1,0 +1,183 @@
+import Foundation
+import GRDB
+import Logging
+import SemelClient
+import Synchronization
+
+/// The sending of what is queued.
+extension Outbox {
+  /// Sends what is queued until the task is cancelled. Then deliveries that are under way are cut off, and the next run
+  /// repeats them under the same keys.
+  ///
+  /// This is the shape of a `Service` (swift-service-lifecycle): `extension Outbox: @retroactive Service {}`. One queue
+  /// object is run once at a time; another process may run its own on the same file.
+  public func run() async throws {
+    await withDiscardingTaskGroup { group in
+      while !Task.isCancelled {
+        let free = settings.maxParallel - running.withLock { $0 }
+        for leased in await lease(atMost: free) {
+          running.withLock { $0 += 1 }
+          group.addTask { [self] in
+            await carry(leased)
+            running.withLock { $0 -= 1 }
+            doorbell.ring()
+          }
+        }
+        await doorbell.wait(atMost: await pause(), on: courier.environment.clock)
+      }
+    }
+  }
+
+  /// Sends what is due now, once each, and returns how many deliveries that were. For tests, and for the few seconds
+  /// that a system leaves to an app in the background.
+  @discardableResult
+  public func runDue() async -> Int {
+    let due = await lease(atMost: settings.maxParallel)
+    await withDiscardingTaskGroup { group in
+      for leased in due { group.addTask { [self] in await carry(leased) } }
+    }
+    return due.count
+  }
+
+  private func lease(atMost limit: Int) async -> [LeasedIntent] {
+    guard limit > 0 else { return [] }
+    do {
+      return try await write { [store] db in try store.lease(limit: limit, in: db) }
+    } catch {
+      failed(error)
+      return []
+    }
+  }
+
+  private func pause() async -> Duration {
+    let due = try? await read { [store] db in try store.untilDue(in: db) }
+    return min(due.flatMap { $0 } ?? settings.pollInterval, settings.pollInterval)
+  }
+
+  /// Sends one intent once, and writes what came of it, while its lease is renewed.
+  private func carry(_ leased: LeasedIntent) async {
+    hub.send(.sending(leased.name))
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [self] in await keepLease(leased) }
+      group.addTask { [self] in await settle(await attempt(leased)) }
+      // Whichever ends first ends the other: a lease that is lost ends its delivery.
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
+  private func keepLease(_ leased: LeasedIntent) async {
+    while true {
+      guard (try? await courier.environment.clock.sleep(for: settings.leaseDuration / 3)) != nil else {
+        return
+      }
+      // An error of the database is no loss: the lease is another process' only once that has taken it.
+      if (try? await write { [store] db in try store.renew(leased, in: db) }) == false { return }
+    }
+  }
+
+  /// What a delivery, or a question in its place, has come to.
+  private enum Attempt {
+    case end(LeasedIntent, QueuedOutcome)
+    case postpone(LeasedIntent, Duration)
+  }
+
+  private func attempt(_ leased: LeasedIntent) async -> Attempt {
+    var leased = leased
+    if let known = await reconcile(&leased) { return known }
+    do {
+      return judge(try await courier.deliver(leased.intent), of: leased)
+    } catch {
+      switch error {
+      case .credentials: return judge(Verdict(.credentials), of: leased)
+      case .body(let reason):
+        logger.error("a body cannot be read", metadata: ["key": "\(leased.name.key)", "reason": "\(reason)"])
+        return .end(
+          leased, leased.lifecycle.progress.mayHaveRun ? .unknown(nil) : .cancelled(.bodyUnreadable))
+      }
+    }
+  }
+
+  private func judge(_ verdict: Verdict, of leased: LeasedIntent) -> Attempt {
+    var leased = leased
+    metrics.delivered(verdict)
+    let host = courier.origin.authority
+    if [.success, .permanent].contains(verdict.deliveryClass) { budgets.succeeded(at: host) }
+    let action = leased.lifecycle.delivered(
+      verdict, start: leased.start, now: courier.environment.now(), random: courier.environment.random()
+    ) { budgets.failed(at: host, isThrottled: verdict.isThrottled) }
+    switch action {
+    case .end(let end): return .end(leased, QueuedOutcome(end))
+    case .wait(let pause): return .postpone(leased, pause)
+    }
+  }
+
+  /// Asks the server for the outcome of an intent that may have been carried out some time ago. A server that does not
+  /// answer such questions is sent the intent again.
+  private func reconcile(_ leased: inout LeasedIntent) async -> Attempt? {
+    guard let age = leased.sinceLastDelivery, age >= settings.reconcileAfter else { return nil }
+    guard let state = try? await courier.inquire(about: leased.intent) else { return nil }
+    switch state {
+    case .completed(_, let response?):
+      var verdict = Classifier().verdict(
+        on: response, to: leased.intent.request.path, now: courier.environment.now())
+      verdict.wasReplayed = true
+      return judge(verdict, of: leased)
+    case .inFlight:
+      return judge(Verdict(.inFlight), of: leased)
+    case .released:
+      leased.lifecycle.provedUnexecuted()
+      return nil
+    case .absent, .unknown, .expired, .completed(_, nil): return nil
+    }
+  }
+
+  /// Writes the end of an attempt, for as long as that takes: an outcome that is not written would be asked for again.
+  private func settle(_ attempt: Attempt) async {
+    var failures = 0
+    while true {
+      do {
+        return try await record(attempt)
+      } catch {
+        failed(error)
+        failures += 1
+        let pause = courier.policy.queue.backoff.pause(
+          retry: failures, isThrottled: true, random: courier.environment.random())
+        guard (try? await courier.environment.clock.sleep(for: min(pause, .seconds(20)))) != nil else {
+          return
+        }
+      }
+    }
+  }
+
+  private func record(_ attempt: Attempt) async throws(OutboxError) {
+    switch attempt {
+    case .postpone(let leased, let pause):
+      try await write { [store] db in try store.postpone(leased, by: pause, in: db) }
+      hub.send(.postponed(leased.name, pause))
+    case .end(let leased, let outcome):
+      let hasEnded = try await write { [store] db in try store.end(leased, outcome, in: db) }
+      guard hasEnded, case .completed = outcome else { return }
+      metrics.succeeded(
+        after: .seconds(courier.environment.now().timeIntervalSince(leased.lifecycle.progress.createdAt)))
+    }
+  }
+
+  private func failed(_ error: OutboxError) {
+    logger.error("the queue's database fails", metadata: ["error": "\(error)"])
+    hub.send(.storageFailed(error))
+  }
+}
+
+extension QueuedOutcome {
+  /// The metrics' name of an end without an outcome of its own.
+  var dropReason: String? {
+    switch self {
+    case .completed: nil
+    case .rejected: "rejected"
+    case .unknown: "unknown"
+    case .expired: "expired"
+    case .cancelled: "cancelled"
+    }
+  }
+}

@@ -1,0 +1,42 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The tests of the libraries for clients. They build alone, within a minute or two, since this package takes no more of
+// Semel than a client does.
+
+let language: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+let semelClient: Target.Dependency = .product(name: "SemelClient", package: "semel")
+let semelOutbox: Target.Dependency = .product(name: "SemelOutbox", package: "semel")
+let urlSession: Target.Dependency = .product(name: "SemelURLSession", package: "semel")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+
+let package = Package(
+  name: "semel-client-tests",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    .package(name: "semel", path: "../..", traits: ["Outbox"]),
+    .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+  ],
+  targets: [
+    .target(
+      name: "ClientTestSupport", dependencies: [semelClient, httpTypes], path: "ClientTestSupport",
+      swiftSettings: language),
+    .testTarget(
+      name: "SemelClientTests",
+      dependencies: ["ClientTestSupport", semelClient, urlSession, httpTypes], path: "SemelClientTests",
+      swiftSettings: language),
+    .testTarget(
+      name: "SemelOutboxTests",
+      dependencies: ["ClientTestSupport", semelClient, semelOutbox, httpTypes, grdb],
+      path: "SemelOutboxTests",
+      swiftSettings: language),
+  ]
+)

@@ -33,6 +33,12 @@ let package = Package(
       name: "SemelClientTests",
       dependencies: ["ClientTestSupport", semelClient, urlSession, httpTypes], path: "SemelClientTests",
       swiftSettings: language),
+    .executableTarget(
+      name: "fault-client", dependencies: [semelClient, semelOutbox, urlSession, httpTypes, grdb],
+      path: "FaultClient", swiftSettings: language),
+    .executableTarget(
+      name: "client-benchmark", dependencies: [semelClient, semelOutbox, httpTypes, grdb], path: "Benchmark",
+      swiftSettings: language),
     .testTarget(
       name: "SemelOutboxTests",
       dependencies: ["ClientTestSupport", semelClient, semelOutbox, httpTypes, grdb],

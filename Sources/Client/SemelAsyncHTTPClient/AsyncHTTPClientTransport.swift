@@ -13,10 +13,12 @@
   public struct AsyncHTTPClientTransport: Transport {
     private let client: HTTPClient
 
+    /// A transport on a client that the application owns.
     public init(client: HTTPClient) {
       self.client = client
     }
 
+    /// One exchange on the client.
     public func send(
       _ request: HTTPRequest, body: [UInt8], timeout: Duration, maxResponseBody: Int
     ) async throws(TransportError) -> Response {

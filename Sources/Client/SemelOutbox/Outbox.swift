@@ -37,7 +37,9 @@ public final class Outbox: Sendable {
 
   /// The settings of a queue.
   public struct Settings: Sendable {
+    /// The sizes that the queue accepts.
     public var limits = QueueLimits()
+    /// The encryption of bodies; without one they are stored as they are.
     public var seal: (any BodySeal)?
     /// The most deliveries that are under way at once.
     public var maxParallel = 4
@@ -47,11 +49,13 @@ public final class Outbox: Sendable {
     public var leaseDuration = Duration.seconds(30)
     /// The longest pause before the queue is read again, for what other processes have enqueued.
     public var pollInterval = Duration.seconds(1)
+    /// The clock of leases.
     public var leaseClock = LeaseClock.system
     /// Called in the transaction that writes the end of an intent: the application's own change is written with it, or
     /// neither is. An error undoes the transaction, which is tried again.
     public var onEnd: (@Sendable (Database, QueuedIntent, QueuedOutcome) throws -> Void)?
 
+    /// The default settings.
     public init() {}
   }
 
@@ -152,6 +156,7 @@ public final class Outbox: Sendable {
   /// The events of this queue in this process, from now on.
   public func changes() -> AsyncStream<OutboxChange> { hub.stream() }
 
+  /// The numbers of the queue, of all its processes.
   public func statistics() async throws(OutboxError) -> QueueStatistics {
     try await read { [store] db in try store.statistics(in: db) }
   }

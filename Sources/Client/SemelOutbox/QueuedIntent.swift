@@ -4,8 +4,10 @@ public import SemelClient
 public struct QueuedIntent: Hashable, Sendable, Codable, Identifiable {
   /// The place in the queue. Intents that were enqueued later have larger numbers.
   public let id: Int64
+  /// The key under which it is sent.
   public let key: IntentKey
 
+  /// The name of an intent that the application has stored.
   public init(id: Int64, key: IntentKey) {
     self.id = id
     self.key = key
@@ -56,11 +58,14 @@ public enum GroupRule: Int, Hashable, Sendable, Codable, CaseIterable {
 /// The mark `{semel:NAME}` in the later one's path or body stands for it. In a JSON body, a text that is nothing but the
 /// mark is replaced with the JSON value itself: `{"order": "{semel:order}"}` becomes `{"order": 17}`.
 public struct ResponseValue: Hashable, Sendable {
+  /// The name in the mark.
   public let name: String
+  /// The intent whose response has the value.
   public let source: QueuedIntent
   /// The place of the value in the response's JSON document, as a JSON pointer (RFC 6901): `/id`.
   public let pointer: String
 
+  /// A value of a response, by its pointer.
   public init(_ name: String, of source: QueuedIntent, at pointer: String) {
     self.name = name
     self.source = source
@@ -77,6 +82,7 @@ public struct QueueLimits: Hashable, Sendable {
   /// The most intents that have not ended.
   public var maxOpen = 100_000
 
+  /// The default limits.
   public init() {}
 }
 

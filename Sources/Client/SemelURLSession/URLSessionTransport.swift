@@ -29,6 +29,7 @@ public struct URLSessionTransport: Transport {
     return URLSession(configuration: configuration, delegate: RedirectRefusal(), delegateQueue: nil)
   }
 
+  /// One exchange on the session, without a repetition and without a redirect.
   public func send(
     _ request: HTTPRequest, body: [UInt8], timeout: Duration, maxResponseBody: Int
   ) async throws(TransportError) -> Response {

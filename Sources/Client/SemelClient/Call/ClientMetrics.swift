@@ -14,6 +14,7 @@ public struct ClientMetrics: Sendable {
   private let success: CoreMetrics.Timer
   private let factory: any MetricsFactory
 
+  /// The metrics of a factory; the default is the one that the process has bootstrapped.
   public init(factory: any MetricsFactory = MetricsSystem.factory) {
     self.factory = factory
     attempts = Dictionary(

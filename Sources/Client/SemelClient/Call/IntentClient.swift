@@ -19,6 +19,9 @@ public struct IntentClient: Sendable {
   private let metrics: ClientMetrics
   private let logger: Logger
 
+  /// A client of one server.
+  ///
+  /// Clients that share an account share one object: it holds the credentials. Clients of one host share `budgets`.
   public init(
     origin: Origin, transport: some Transport, policy: Policy = .standard,
     credentials: (any CredentialSource)? = nil, budgets: RetryBudgets = RetryBudgets(),

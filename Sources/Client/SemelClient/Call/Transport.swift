@@ -23,7 +23,9 @@ public enum TransportError: Error, Hashable, Sendable {
 
 /// The server that a client talks to: a scheme and an authority.
 public struct Origin: Hashable, Sendable, Codable, CustomStringConvertible {
+  /// `http` or `https`.
   public let scheme: String
+  /// The host, with the port if the URL named one.
   public let authority: String
 
   /// The origin of a URL such as `https://api.example.com` or `http://127.0.0.1:8080`. `nil` for one with a path, a
@@ -40,5 +42,6 @@ public struct Origin: Hashable, Sendable, Codable, CustomStringConvertible {
     self.authority = authority.lowercased()
   }
 
+  /// The origin as a URL.
   public var description: String { "\(scheme)://\(authority)" }
 }

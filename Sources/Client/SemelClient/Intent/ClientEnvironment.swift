@@ -13,6 +13,7 @@ public struct ClientEnvironment: Sendable {
   /// 64 random bits.
   public var random: @Sendable () -> UInt64
 
+  /// An environment of a test.
   public init(
     clock: any Clock<Duration>, now: @escaping @Sendable () -> Date, random: @escaping @Sendable () -> UInt64
   ) {

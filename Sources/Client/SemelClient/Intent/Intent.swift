@@ -1,6 +1,8 @@
 /// One operation that a user wants, such as one order: a key, and the request that carries it out.
 public struct Intent: Hashable, Sendable, Codable {
+  /// The key, which no delivery changes.
   public let key: IntentKey
+  /// The request of each delivery.
   public let request: IntentRequest
 
   /// An intent with a key that exists, such as one that was stored before.

@@ -44,10 +44,12 @@ public struct IntentKey: Hashable, Sendable {
 }
 
 extension IntentKey: CustomStringConvertible {
+  /// The key itself.
   public var description: String { rawValue }
 }
 
 extension IntentKey: Codable {
+  /// A key from its text.
   public init(from decoder: any Decoder) throws {
     let text = try decoder.singleValueContainer().decode(String.self)
     guard let key = IntentKey(text) else {
@@ -57,6 +59,7 @@ extension IntentKey: Codable {
     self = key
   }
 
+  /// The key as a text.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(rawValue)

@@ -19,12 +19,16 @@ public enum IntentBody: Hashable, Sendable, Codable {
 /// It holds no credentials. Those are applied to each delivery when it is sent (``CredentialSource``), and the key is
 /// added then as well.
 public struct IntentRequest: Hashable, Sendable, Codable {
+  /// The method.
   public var method: HTTPRequest.Method
   /// The path with its query, as it stands in the request line: `/v1/orders?dry_run=0`.
   public var path: String
+  /// The fields, without the key and without credentials.
   public var fields: HTTPFields
+  /// The body.
   public var body: IntentBody
 
+  /// A request of its parts.
   public init(method: HTTPRequest.Method, path: String, fields: HTTPFields = [:], body: IntentBody = .none) {
     self.method = method
     self.path = path
@@ -62,6 +66,7 @@ public struct IntentRequest: Hashable, Sendable, Codable {
 
   private enum CodingKeys: CodingKey { case method, path, fields, body }
 
+  /// The request as it was encoded.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let name = try container.decode(String.self, forKey: .method)
@@ -75,6 +80,7 @@ public struct IntentRequest: Hashable, Sendable, Codable {
     body = try container.decode(IntentBody.self, forKey: .body)
   }
 
+  /// The request in a form that later versions read.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(method.rawValue, forKey: .method)
@@ -85,6 +91,6 @@ public struct IntentRequest: Hashable, Sendable, Codable {
 
   /// The first field that must not be part of a stored request: credentials age, and would be stored in clear.
   package var credentialField: HTTPField.Name? {
-    [.authorization, .proxyAuthorization, .cookie].first { fields.contains($0) }
+    HTTPField.Name.credentials.first { fields.contains($0) }
   }
 }

@@ -10,6 +10,7 @@ import HTTPTypes
 public struct Problem: Hashable, Sendable, Codable, Error {
   /// Semel's name of the problem, such as `outcome_unknown`.
   public var code: String?
+  /// A short name of the problem, for people.
   public var title: String?
   /// One sentence that says what to do.
   public var detail: String?
@@ -26,6 +27,7 @@ public struct Problem: Hashable, Sendable, Codable, Error {
     case originalStatus = "original_status"
   }
 
+  /// A problem of its members.
   public init(
     code: String? = nil, title: String? = nil, detail: String? = nil, isRetryable: Bool? = nil,
     originalStatus: Int? = nil, location: String? = nil

@@ -2,19 +2,25 @@ public import HTTPTypes
 
 /// A complete response: its head and its body.
 public struct Response: Hashable, Sendable, Codable {
+  /// The status and the fields.
   public var head: HTTPResponse
+  /// The whole body, without any transfer coding.
   public var body: [UInt8]
 
+  /// A response of a head and a body.
   public init(_ head: HTTPResponse, body: [UInt8] = []) {
     self.head = head
     self.body = body
   }
 
+  /// A response of a status, fields and a body.
   public init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
     self.init(HTTPResponse(status: status, headerFields: fields), body: body)
   }
 
+  /// The status of the head.
   public var status: HTTPResponse.Status { head.status }
+  /// The fields of the head.
   public var fields: HTTPFields { head.headerFields }
 
   /// The problem document in the body (RFC 9457), where there is one.
@@ -32,6 +38,9 @@ extension HTTPField.Name {
   public static let idempotencyKey = known("Idempotency-Key")
   /// `X-Client-Request-ID`, under which several APIs take the key, and echo it with the objects that they create.
   public static let clientRequestID = known("X-Client-Request-ID")
+
+  /// The fields that hold credentials.
+  package static let credentials: [Self] = [.authorization, .proxyAuthorization, .cookie]
 
   package static let idempotencyStatus = known("Idempotency-Status")
   package static let idempotencyExpires = known("Idempotency-Expires")

@@ -20,9 +20,12 @@ public enum DeliveryClass: String, Hashable, Sendable, CaseIterable, Codable {
 public struct ClassRule: Hashable, Sendable {
   /// The beginning of the path. The rules are asked in their order, and the first that fits counts.
   public var pathPrefix: String
+  /// The status that the rule is about.
   public var status: Int
+  /// The class in place of the table's.
   public var deliveryClass: DeliveryClass
 
+  /// A rule for a status below a path.
   public init(pathPrefix: String = "/", status: Int, is deliveryClass: DeliveryClass) {
     self.pathPrefix = pathPrefix
     self.status = status

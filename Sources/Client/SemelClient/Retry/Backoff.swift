@@ -10,6 +10,7 @@ public struct Backoff: Hashable, Sendable {
   /// The upper bound of every pause.
   public var max: Duration
 
+  /// Pauses between bounds. Those for the first pause are AWS' of 2026.
   public init(first: Duration = .milliseconds(50), firstWhenThrottled: Duration = .seconds(1), max: Duration)
   {
     self.first = first

@@ -6,10 +6,12 @@ public struct Policy: Hashable, Sendable {
   public struct Limits: Hashable, Sendable {
     /// The attempts that count. A wait that the server asked for, a held credential and a delivery elsewhere cost none.
     public var maxAttempts: Int
+    /// The pauses between attempts.
     public var backoff: Backoff
     /// The time after which no delivery begins any more.
     public var maxDuration: Duration
 
+    /// The limits of a series.
     public init(maxAttempts: Int, backoff: Backoff, maxDuration: Duration) {
       self.maxAttempts = maxAttempts
       self.backoff = backoff
@@ -39,7 +41,9 @@ public struct Policy: Hashable, Sendable {
   /// The largest body of a request.
   public var maxRequestBody = 1 << 20
 
+  /// The default settings.
   public init() {}
 
+  /// The default settings.
   public static let standard = Policy()
 }

@@ -56,6 +56,7 @@ public final class RetryBudgets: Sendable {
   private let law: RetryLaw
   private let budgets = Mutex<[String: RetryBudget]>([:])
 
+  /// Budgets that are full, one for each host.
   public init(_ law: RetryLaw = .bucket()) {
     self.law = law
   }

@@ -13,11 +13,13 @@ public struct LeaseClock: Sendable {
   /// The name of the boot. A lease of another boot has lapsed.
   public var boot: String
 
+  /// A clock of a test, or of a system that this one does not know.
   public init(elapsed: @escaping @Sendable () -> Duration, boot: String) {
     self.elapsed = elapsed
     self.boot = boot
   }
 
+  /// The clock of the running system.
   public static let system = LeaseClock(elapsed: { systemElapsed }, boot: systemBoot)
 
   private static var systemElapsed: Duration {

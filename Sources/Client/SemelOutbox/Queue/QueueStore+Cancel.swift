@@ -70,9 +70,11 @@ public struct QueueStatistics: Hashable, Sendable {
   public var blocked = 0
   /// The intents that are sent at their time.
   public var ready = 0
+  /// The intents whose delivery is under way.
   public var sending = 0
   /// The intents that have ended and are not purged yet.
   public var ended = 0
+  /// The groups that stand still until they are resumed.
   public var heldGroups = 0
   /// The age of the oldest intent that has not ended.
   public var oldestOpen: Duration?

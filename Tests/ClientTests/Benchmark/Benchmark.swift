@@ -77,7 +77,7 @@ struct Benchmark {
       let clock = ContinuousClock()
       let start = clock.now
       let running = Task { try await outbox.run() }
-      while try await outbox.statistics().ended < count { try await Task.sleep(for: .milliseconds(200)) }
+      while try await outbox.statistics().ended < count { try await Task.sleep(for: .milliseconds(500)) }
       let time = clock.now - start
       running.cancel()
       let seconds = Double(time.components.seconds) + Double(time.components.attoseconds) * 1e-18

@@ -24,7 +24,7 @@ extension QueueStore {
 
   private func leaseForInquiry(_ row: Row, in db: Database) throws -> LeasedIntent {
     let lease = "\(owner)/\(environment.random())"
-    try db.execute(
+    try db.run(
       sql: "UPDATE semel_intent SET state = 2, lease_owner = ?, lease_boot = ?, lease_until = ? WHERE id = ?",
       arguments: [
         lease, leaseClock.boot, (leaseClock.elapsed() + leaseDuration).milliseconds, row["id"] as Int64,
@@ -42,8 +42,8 @@ extension QueueStore {
   }
 
   func statistics(in db: Database) throws -> QueueStatistics {
-    let rows = try Row.fetchAll(
-      db, sql: "SELECT state, count(*) AS count, min(created_at) AS oldest FROM semel_intent GROUP BY state")
+    let rows = try db.rows(
+      sql: "SELECT state, count(*) AS count, min(created_at) AS oldest FROM semel_intent GROUP BY state")
     var statistics = QueueStatistics()
     var oldest: Int64?
     for row in rows {
@@ -59,7 +59,7 @@ extension QueueStore {
       oldest = min(oldest ?? .max, row["oldest"])
     }
     statistics.oldestOpen = oldest.map { .milliseconds(max(0, now - $0)) }
-    statistics.heldGroups = try Int.fetchOne(db, sql: "SELECT count(*) FROM semel_held_group") ?? 0
+    statistics.heldGroups = try db.value(Int.self, sql: "SELECT count(*) FROM semel_held_group") ?? 0
     return statistics
   }
 }

@@ -38,7 +38,7 @@ extension QueueStore {
       body = try sealed(bytes, try key(row))
     }
     // The request stays where a second tap may still have to be compared with it.
-    try db.execute(
+    try db.run(
       sql: """
         UPDATE semel_intent SET
           state = 3, lease_owner = NULL, lease_boot = NULL, lease_until = NULL, ended_at = ?, ending = ?,
@@ -56,8 +56,8 @@ extension QueueStore {
   func pass(
     _ outcome: QueuedOutcome, of source: Int64, in db: Database
   ) throws -> [(Int64, QueuedOutcome)] {
-    let waiting = try Row.fetchAll(
-      db, sql: "SELECT intent, name, pointer FROM semel_value WHERE source = ? AND value IS NULL",
+    let waiting = try db.rows(
+      sql: "SELECT intent, name, pointer FROM semel_value WHERE source = ? AND value IS NULL",
       arguments: [source])
     guard !waiting.isEmpty else { return [] }
     var document: JSONValue?
@@ -69,7 +69,7 @@ extension QueueStore {
         failed.append((intent, .cancelled(.dependencyFailed(source))))
         continue
       }
-      try db.execute(
+      try db.run(
         sql: "UPDATE semel_value SET value = ? WHERE intent = ? AND name = ?",
         arguments: [literal, intent, row["name"] as String])
       try admit(intent, in: db)
@@ -83,13 +83,13 @@ extension QueueStore {
     switch QueueRules.afterEnd(outcome, rule: rule) {
     case .admitNext: break
     case .hold:
-      try db.execute(
+      try db.run(
         sql: "INSERT OR REPLACE INTO semel_held_group (grp, intent) VALUES (?, ?)", arguments: [group, id])
     case .cancelRest:
-      let rest = try Int64.fetchAll(
-        db, sql: "SELECT id FROM semel_intent WHERE grp = ? AND state < 2 ORDER BY id DESC",
+      let rest = try db.rows(
+        sql: "SELECT id FROM semel_intent WHERE grp = ? AND state < 2 ORDER BY id DESC",
         arguments: [group])
-      return rest.map { ($0, .cancelled(.groupFailed(id))) }
+      return rest.map { ($0["id"], .cancelled(.groupFailed(id))) }
     }
     try admitFirst(of: group, in: db)
     return []
@@ -97,7 +97,7 @@ extension QueueStore {
 
   /// Removes intents that ended before a time, and with them the names of their `once:`.
   func purge(endedBefore time: Date, in db: Database) throws -> Int {
-    try db.execute(
+    try db.run(
       sql: """
         DELETE FROM semel_intent WHERE state = 3 AND ended_at < ?
           AND id NOT IN (SELECT source FROM semel_value WHERE value IS NULL)

@@ -21,8 +21,7 @@ extension QueueStore {
     let now = now
     // A time that is further ahead than any pause was set by a clock that has been set back since.
     let horizon = now + 2 * max(policy.queue.backoff.max, policy.maxRetryAfter).milliseconds
-    let rows = try Row.fetchAll(
-      db,
+    let rows = try db.rows(
       sql: """
         SELECT * FROM semel_intent WHERE state = 1 AND due_at <= ?1
         UNION ALL SELECT * FROM semel_intent WHERE state = 1 AND due_at > ?2
@@ -34,7 +33,7 @@ extension QueueStore {
         if let next = try begin(row, in: db) { leased.append(next) }
       } catch OutboxError.unreadableBody {
         // Another secret may open it later; meanwhile it must not keep the others from being sent.
-        try db.execute(
+        try db.run(
           sql: "UPDATE semel_intent SET due_at = ? WHERE id = ?",
           arguments: [now + 60_000, row["id"] as Int64])
       }
@@ -44,7 +43,7 @@ extension QueueStore {
 
   /// Takes the leases that have lapsed. Their owners may have sent, and have said nothing since.
   private func takeOver(in db: Database) throws {
-    try db.execute(
+    try db.run(
       sql: """
         UPDATE semel_intent SET
           state = 1, may_have_run = 1, first_sent_at = coalesce(first_sent_at, last_sent_at), lease_owner = NULL
@@ -63,7 +62,7 @@ extension QueueStore {
     case .send:
       let intent = try resolved(row, in: db)
       let leaseName = "\(owner)/\(environment.random())"
-      try db.execute(
+      try db.run(
         sql: """
           UPDATE semel_intent SET state = 2, deliveries = deliveries + 1, last_sent_at = ?, lease_owner = ?,
             lease_boot = ?, lease_until = ? WHERE id = ?
@@ -85,15 +84,14 @@ extension QueueStore {
   private func resolved(_ row: Row, in db: Database) throws -> Intent {
     let intent = try stored(row)
     let id: Int64 = row["id"]
-    let values = try Row.fetchAll(
-      db, sql: "SELECT name, value FROM semel_value WHERE intent = ?", arguments: [id])
+    let values = try db.rows(sql: "SELECT name, value FROM semel_value WHERE intent = ?", arguments: [id])
     guard !values.isEmpty, row["deliveries"] as Int == 0 else { return intent }
     let literals = Dictionary(
       uniqueKeysWithValues: values.map { ($0["name"] as String, $0["value"] as String) })
     let request = ValueSubstitution.apply(literals, to: intent.request)
     var body: Data?
     if case .bytes(let bytes) = request.body { body = try sealed(bytes, intent.key) }
-    try db.execute(
+    try db.run(
       sql: "UPDATE semel_intent SET path = ?, body = ?, is_sealed = ? WHERE id = ?",
       arguments: [request.path, body, seal != nil, id])
     return Intent(key: intent.key, request: request)
@@ -101,7 +99,7 @@ extension QueueStore {
 
   /// Extends a lease. Returns whether it is still this one's.
   func renew(_ leased: LeasedIntent, in db: Database) throws -> Bool {
-    try db.execute(
+    try db.run(
       sql: "UPDATE semel_intent SET lease_until = ? WHERE id = ? AND state = 2 AND lease_owner = ?",
       arguments: [(leaseClock.elapsed() + leaseDuration).milliseconds, leased.name.id, leased.lease])
     return db.changesCount == 1
@@ -110,7 +108,7 @@ extension QueueStore {
   /// Writes the end of a delivery that leaves its intent open, and gives the lease back.
   func postpone(_ leased: LeasedIntent, by pause: Duration, in db: Database) throws {
     let progress = leased.lifecycle.progress
-    try db.execute(
+    try db.run(
       sql: """
         UPDATE semel_intent SET state = 1, due_at = ?, attempts = ?, failures = ?, may_have_run = ?,
           first_sent_at = ?, expires = ?, lease_owner = NULL, lease_boot = NULL, lease_until = NULL
@@ -134,7 +132,7 @@ extension QueueStore {
 
   /// The time until the next intent is due.
   func untilDue(in db: Database) throws -> Duration? {
-    let due = try Int64.fetchOne(db, sql: "SELECT min(due_at) FROM semel_intent WHERE state = 1")
+    let due = try db.value(Int64.self, sql: "SELECT min(due_at) FROM semel_intent WHERE state = 1")
     return due.map { .milliseconds(max(0, $0 - now)) }
   }
 }

@@ -6,7 +6,7 @@ import SemelClient
 /// What a row says, and how its parts are stored.
 extension QueueStore {
   func row(_ condition: String, _ arguments: StatementArguments, in db: Database) throws -> Row? {
-    try Row.fetchOne(db, sql: "SELECT * FROM semel_intent WHERE \(condition)", arguments: arguments)
+    try db.row(sql: "SELECT * FROM semel_intent WHERE \(condition)", arguments: arguments)
   }
 
   func name(_ row: Row) throws -> QueuedIntent {

@@ -38,7 +38,7 @@ struct QueueStore: Sendable {
       guard try stored(row).request == request else { throw OutboxError.onceMismatch(try name(row)) }
       return try name(row)
     }
-    let open = try Int.fetchOne(db, sql: "SELECT count FROM semel_open") ?? 0
+    let open = try db.value(Int.self, sql: "SELECT count FROM semel_open") ?? 0
     guard open < limits.maxOpen else { throw OutboxError.queueFull }
     let queued = try insert(request, options, in: db)
     for value in options.values { try insert(value, of: queued.id, in: db) }
@@ -70,7 +70,7 @@ struct QueueStore: Sendable {
     case .file(let path): file = path
     }
     let now = now
-    try db.execute(
+    try db.run(
       sql: """
         INSERT INTO semel_intent
           (key, once, grp, rule, object, method, path, fields, body, body_file, is_sealed, state, due_at, created_at)
@@ -86,7 +86,7 @@ struct QueueStore: Sendable {
   }
 
   private func insert(_ value: ResponseValue, of id: Int64, in db: Database) throws {
-    try db.execute(
+    try db.run(
       sql: "INSERT INTO semel_value (intent, name, source, pointer) VALUES (?, ?, ?, ?)",
       arguments: [id, value.name, value.source.id, value.pointer])
     guard let source = try row("id = ?", [value.source.id], in: db) else { throw OutboxError.notFound }
@@ -95,8 +95,7 @@ struct QueueStore: Sendable {
   }
 
   private func coalesce(_ id: Int64, _ request: IntentRequest, in db: Database) throws {
-    let older = try Row.fetchAll(
-      db,
+    let older = try db.rows(
       sql: """
         SELECT id, method FROM semel_intent
         WHERE object = ? AND id < ? AND state < 2 AND deliveries = 0 ORDER BY id
@@ -116,7 +115,7 @@ struct QueueStore: Sendable {
 
   /// Lets an intent be sent if it is the first of its group, the group is not held, and no value of it is missing.
   func admit(_ id: Int64, in db: Database) throws {
-    try db.execute(
+    try db.run(
       sql: """
         UPDATE semel_intent SET state = 1
         WHERE id = ? AND state = 0
@@ -128,13 +127,13 @@ struct QueueStore: Sendable {
   }
 
   func admitFirst(of group: String, in db: Database) throws {
-    let first = try Int64.fetchOne(
-      db, sql: "SELECT min(id) FROM semel_intent WHERE grp = ? AND state < 3", arguments: [group])
+    let first = try db.value(
+      Int64.self, sql: "SELECT min(id) FROM semel_intent WHERE grp = ? AND state < 3", arguments: [group])
     if let first { try admit(first, in: db) }
   }
 
   func resume(group: String, in db: Database) throws {
-    try db.execute(sql: "DELETE FROM semel_held_group WHERE grp = ?", arguments: [group])
+    try db.run(sql: "DELETE FROM semel_held_group WHERE grp = ?", arguments: [group])
     try admitFirst(of: group, in: db)
   }
 }

@@ -33,6 +33,9 @@ public final class TestClock: Clock, Sendable {
   /// The lengths of the sleeps, in their order.
   public var sleeps: [Duration] { state.withLock { $0.sleeps } }
 
+  /// The sleeps of a manual clock that began.
+  public var sleepCount: Int { state.withLock { $0.next } }
+
   public func sleep(until deadline: Instant, tolerance: Duration?) async throws {
     try Task.checkCancellation()
     if isManual { return try await suspend(until: deadline) }

@@ -106,6 +106,30 @@ struct OutboxTests {
     #expect(Set(rig.server.keys) == [intent.key.rawValue])
   }
 
+  @Test func `a queue whose places are all taken waits until one is free`() async throws {
+    let (sent, sending) = AsyncStream.makeStream(of: Void.self)
+    let (release, releasing) = AsyncStream.makeStream(of: Void.self)
+    let rig = try Rig(
+      ScriptedServer { (_, _) in
+        sending.yield()
+        for await _ in release { break }
+        return .executed(201)
+      })
+    var settings = Outbox.Settings()
+    settings.maxParallel = 1
+    let outbox = try await rig.outbox(settings)
+    let intents = [try await outbox.enqueue(order), try await outbox.enqueue(order)]
+    let running = Task { try await outbox.run() }
+    var iterator = sent.makeAsyncIterator()
+    await iterator.next()
+    for _ in 0..<100 { _ = try await outbox.statistics() }
+    #expect(rig.clock.sleepCount < 20)
+    #expect(rig.server.requests.count == 1)
+    for _ in intents { releasing.yield() }
+    for intent in intents { _ = try await outbox.outcome(of: intent) }
+    running.cancel()
+  }
+
   @Test func `fifty taps at once are one intent`() async throws {
     let rig = try Rig([.success(.executed(201))])
     let outbox = try await rig.outbox()

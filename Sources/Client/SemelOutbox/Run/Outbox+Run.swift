@@ -15,7 +15,8 @@ extension Outbox {
     await withDiscardingTaskGroup { group in
       while !Task.isCancelled {
         let free = settings.maxParallel - running.withLock { $0 }
-        for leased in await lease(atMost: free) {
+        let due = await lease(atMost: free)
+        for leased in due ?? [] {
           running.withLock { $0 += 1 }
           group.addTask { [self] in
             await carry(leased)
@@ -23,7 +24,11 @@ extension Outbox {
             doorbell.ring()
           }
         }
-        await doorbell.wait(atMost: await pause(), on: courier.environment.clock)
+        // More may be due where all places are taken, and the next that is free rings. After an error nothing is
+        // known, and trying at once would fail as well.
+        let isDry = due.map { $0.count < free } ?? false
+        await doorbell.wait(
+          atMost: isDry ? await untilDue() : settings.pollInterval, on: courier.environment.clock)
       }
     }
   }
@@ -32,24 +37,26 @@ extension Outbox {
   /// that a system leaves to an app in the background.
   @discardableResult
   public func runDue() async -> Int {
-    let due = await lease(atMost: settings.maxParallel)
+    let due = await lease(atMost: settings.maxParallel) ?? []
     await withDiscardingTaskGroup { group in
       for leased in due { group.addTask { [self] in await carry(leased) } }
     }
     return due.count
   }
 
-  private func lease(atMost limit: Int) async -> [LeasedIntent] {
+  /// The intents to send now; `nil` after an error of the database.
+  private func lease(atMost limit: Int) async -> [LeasedIntent]? {
     guard limit > 0 else { return [] }
     do {
       return try await write { [store] db in try store.lease(limit: limit, in: db) }
     } catch {
       failed(error)
-      return []
+      return nil
     }
   }
 
-  private func pause() async -> Duration {
+  /// The time until the next intent is due, at most the interval after which the queue is read anyway.
+  private func untilDue() async -> Duration {
     let due = try? await read { [store] db in try store.untilDue(in: db) }
     return min(due.flatMap { $0 } ?? settings.pollInterval, settings.pollInterval)
   }

@@ -25,48 +25,63 @@ public struct AdminSettings: Hashable, Sendable {
 }
 
 extension AdminSettings {
+  static let schema = Schema(AdminSettings(host: "", port: 0), check: { $0.check($1) }) {
+    Member("address", \.address, .adminAddress, "`host:port`; beyond loopback a token is required")
+      .required("is missing: write host:port, such as 127.0.0.1:8081")
+    Member(
+      "token_file", \.tokenFile, values: "the path of a file",
+      "a file whose first line is the token; the first start makes one that a relative path names and that is not there",
+      show: { $0.map(Shown.text) }, read: { $0.readToken($1) }
+    )
+    Member(
+      "read_token_file", \.readTokenFile, values: "the path of a file",
+      "beside `token_file`: the same for a second token, which permits reading alone, `GET` and searches",
+      show: { $0.map(Shown.text) }, read: { $0.readReadingToken($1) }
+    )
+    Member("hosts", \.hosts, .hostNames, "further names and addresses by which it is reached")
+    Member(
+      "ui", \.ui, values: "off, or a section", "the console, the pages under `/ui/`",
+      show: { $0.shown }, read: { $0.ui.read($1) }
+    )
+    .standard("on").parts(ConsoleSettings.schema.rows)
+  }.restart
+
   /// The minimum length of a token that cannot be guessed, in bytes.
   private static let minTokenBytes = 16
 
-  static func read(_ section: Section) -> AdminSettings? {
-    let token = section.member("token_file").flatMap(readToken)
-    let readOnly = section.member("read_token_file").flatMap(readToken)
-    var ui = ConsoleSettings()
-    if let member = section.member("ui") { ui.read(member) }
+  fileprivate var address: HostPort {
+    get { HostPort(host: host, port: port) }
+    set { (host, port) = (newValue.host, newValue.port) }
+  }
+
+  private func check(_ section: Section) {
     if section["token_file"] == nil {
       section["read_token_file"]?.refuse(
         "counts beside token_file alone: add one, whose token permits changes")
     }
-    let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
-    guard let address = section.member("address") else {
-      section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")
-      return nil
-    }
-    let parsed = address.parsed("host:port") { text throws(Refusal) in
-      if text.hasPrefix("unix:") {
-        throw Refusal("must be host:port, such as 127.0.0.1:8081; a path is no address of the admin listener")
-      }
-      return try HostPort.parse(text, ports: 0...65535)
-    }
-    guard let parsed else { return nil }
-    if section["token_file"] == nil, !HostPort.isLoopback(parsed.host), address.missingVariable == nil {
+    guard let address = section["address"], !address.hasFault, address.missingVariable == nil else { return }
+    if section["token_file"] == nil, !HostPort.isLoopback(host) {
       address.refuse("can be reached from other machines: add a token_file, or listen on 127.0.0.1")
     }
-    if let token, token.bytes < minTokenBytes, !HostPort.isLoopback(parsed.host) {
-      section["token_file"]?.warn(
-        "names a token of fewer than \(minTokenBytes) bytes, and the listener can be reached from other machines: "
-          + "whoever guesses it reads and changes records; write a random one, such as openssl rand -hex 32 makes"
-      )
-    }
-    var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: token?.path)
-    settings.readTokenFile = readOnly?.path
-    settings.hosts = hosts ?? []
-    settings.ui = ui
-    return settings
+  }
+
+  /// Reads the path of the token's file. The token of a listener beyond loopback must not be short.
+  private mutating func readToken(_ member: Value) {
+    guard let token = Self.token(member) else { return }
+    tokenFile = token.path
+    guard token.bytes < Self.minTokenBytes, !host.isEmpty, !HostPort.isLoopback(host) else { return }
+    member.warn(
+      "names a token of fewer than \(Self.minTokenBytes) bytes, and the listener can be reached from other machines: "
+        + "whoever guesses it reads and changes records; write a random one, such as openssl rand -hex 32 makes"
+    )
+  }
+
+  private mutating func readReadingToken(_ member: Value) {
+    if let token = Self.token(member) { readTokenFile = token.path }
   }
 
   /// Reads the path of the token's file, and the length of the token: the spaces around it do not count.
-  private static func readToken(_ member: Value) -> (path: String, bytes: Int)? {
+  private static func token(_ member: Value) -> (path: String, bytes: Int)? {
     guard member.missingVariable == nil else { return nil }
     return member.parsed("the path of a file that holds a token") { path throws(Refusal) in
       guard !AdminTokenFile.isMade(at: path) else { return (path: path, bytes: AdminTokenFile.madeBytes) }
@@ -80,22 +95,26 @@ extension AdminSettings {
     }
   }
 
-  private static func hostName(_ text: String) throws(Refusal) -> String {
+}
+
+extension Notation<HostPort> {
+  fileprivate static let adminAddress = Notation.text(
+    "host:port", show: { .text(ServerAddress.tcp(host: $0.host, port: $0.port).description) }
+  ) { text throws(Refusal) in
+    if text.hasPrefix("unix:") {
+      throw Refusal("must be host:port, such as 127.0.0.1:8081; a path is no address of the admin listener")
+    }
+    return try HostPort.parse(text, ports: 0...65535)
+  }
+}
+
+extension Notation<[String]> {
+  fileprivate static let hostNames = Notation.list(
+    "a list such as [semel.internal]", of: "a host name", show: { .text($0) }
+  ) { text throws(Refusal) in
     guard HostPort.isName(text) || IPAddress(text) != nil else {
       throw Refusal("must be a host name or an address without a port, such as semel.internal")
     }
     return text.lowercased()
-  }
-}
-
-extension AdminSettings {
-  var shown: Shown {
-    [
-      "address": .text(ServerAddress.tcp(host: host, port: port).description),
-      "token_file": tokenFile.map(Shown.text),
-      "read_token_file": readTokenFile.map(Shown.text),
-      "hosts": .texts(hosts),
-      "ui": ui.shown,
-    ]
   }
 }

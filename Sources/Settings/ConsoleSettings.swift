@@ -14,6 +14,20 @@ public struct ConsoleSettings: Hashable, Sendable {
 }
 
 extension ConsoleSettings {
+  static let schema = Schema(ConsoleSettings()) {
+    Member(
+      "operate", \.operate, .flag,
+      "without a token, the console may change records; with one, the token decides")
+    Member(
+      "bodies", \.bodies, .flag,
+      "the console shows the bodies of recorded responses, each of which is an audit entry, `view_body`")
+    Member(
+      "base_path", \.basePath, .consolePath,
+      "the path before `/ui/` under which a proxy in front serves the console"
+    )
+    .standard("none")
+  }
+
   /// Reads `ui`: `off`, or a mapping of members.
   mutating func read(_ member: Value) {
     guard member.isMapping else {
@@ -24,16 +38,16 @@ extension ConsoleSettings {
       isOn = isOff != true
       return
     }
-    member.section { section in
-      section.flag("operate", into: &operate)
-      section.flag("bodies", into: &bodies)
-      if let path = section.member("base_path")?.parsed("a path such as /semel", Self.path) {
-        basePath = path
-      }
-    }
+    member.section { Self.schema.read($0, into: &self) }
   }
 
-  private static func path(_ text: String) throws(Refusal) -> String {
+  var shown: Shown { isOn ? Self.schema.shown(self) : .text("off") }
+}
+
+extension Notation<String> {
+  fileprivate static let consolePath = Notation.text(
+    "a path such as /semel", show: { $0.isEmpty ? nil : .text($0) }
+  ) { text throws(Refusal) in
     let segments = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let isPlain = segments.allSatisfy { segment in
       !segment.isEmpty && segment != "." && segment != ".."
@@ -47,13 +61,5 @@ extension ConsoleSettings {
         "must be a path of letters and digits that begins with a slash, and does not end with one: /semel")
     }
     return text
-  }
-
-  var shown: Shown {
-    guard isOn else { return .text("off") }
-    return [
-      "operate": .flag(operate), "bodies": .flag(bodies),
-      "base_path": basePath.isEmpty ? nil : .text(basePath),
-    ]
   }
 }

@@ -12,17 +12,18 @@ extension EncryptionSettings {
   /// A shorter secret can be guessed by whoever has the store.
   private static let minLength = 16
 
-  static func read(_ section: Section) -> EncryptionSettings? {
-    let wanted = "a list of files that each hold a secret"
-    guard let files = section.member("secret_files") else {
-      section.refuseMissing("secret_files", "is missing: write \(wanted), the one that seals first")
-      return nil
-    }
+  private static let wanted = "a list of files that each hold a secret"
+
+  static let schema = Schema(EncryptionSettings(secretFiles: [], secrets: [])) {
+    Member(
+      "secret_files", \.self, Notation(values: wanted, read: { read($0) }, show: { .texts($0.secretFiles) }),
+      "files with a secret in the first line each: the first secret seals recorded responses, each one opens them"
+    ).required("is missing: write \(wanted), the one that seals first")
+  }
+
+  private static func read(_ files: Value) -> EncryptionSettings? {
     guard let items = files.items(wanted) else { return nil }
-    guard !items.isEmpty else {
-      files.refuse("must not be empty: write \(wanted), or take encryption out")
-      return nil
-    }
+    if items.isEmpty { files.refuse("must not be empty: write \(wanted), or take encryption out") }
     var settings = EncryptionSettings(secretFiles: [], secrets: [])
     for item in items {
       guard let path = item.text("the path of a file that holds a secret"),
@@ -34,7 +35,7 @@ extension EncryptionSettings {
       settings.secretFiles.append(path)
       settings.secrets.append(secret)
     }
-    return settings.secrets.isEmpty ? nil : settings
+    return settings
   }
 
   private static func secret(_ path: String) throws(Refusal) -> Secret {
@@ -45,6 +46,4 @@ extension EncryptionSettings {
     }
     return secret
   }
-
-  var shown: Shown { .members([.init("secret_files", .texts(secretFiles))]) }
 }

@@ -22,46 +22,41 @@ public struct JWTSettings: Hashable, Sendable {
 }
 
 extension JWTSettings {
-  private enum Verify: String, CaseIterable { case none }
-
   private static let sources = ["jwks_file", "jwks_url", "hmac_secret_file", "verify"]
 
-  static func read(_ section: Section) -> JWTSettings? {
-    let file = section.member("jwks_file")?.parsed("the path of a JWK set", Self.keyFile)
-    let url = section.member("jwks_url")?.parsed("the URL of a JWK set", Self.keyURL)
-    let secret = section.member("hmac_secret_file")?.parsed(
-      "the path of a file that holds a secret", Self.secret)
-    var verify = Verify.none
-    section.choice("verify", into: &verify)
-    let rules = rules(section)
-    let algorithms = section.member("algorithms")
-    let given = sources.filter { section[$0] != nil }
-    guard given.count == 1 else {
-      refuse(given, section)
-      return nil
-    }
-    let keys: Keys? =
-      switch given[0] {
-      case "jwks_file": file.map(Keys.file)
-      case "jwks_url": url.map(Keys.url)
-      case "hmac_secret_file": secret.map { Keys.secret(path: $0.path, $0.secret) }
-      default: section.isSound("verify") ? .unverified : nil
-      }
-    guard let keys else { return nil }
-    var settings = JWTSettings(keys: keys)
-    settings.rules = rules
-    settings.rules.algorithms = settings.algorithms(algorithms)
-    settings.warn(section)
-    return settings
+  static let schema = Schema(JWTSettings(keys: .unverified), check: { $0.check($1) }) {
+    Member("jwks_file", \.keys, .keyFile, "a JWK set; of the first four members there is one").standard(
+      "none")
+    Member("jwks_url", \.keys, .keyURL, "the URL of a JWK set").standard("none")
+    Member(
+      "hmac_secret_file", \.keys, .secret,
+      "a file whose first line is the issuers' secret, of 32 bytes or more"
+    )
+    .standard("none")
+    Member("verify", \.keys, .verify, "`none`: a gateway in front verifies all tokens").standard(
+      "tokens are verified")
+    Member("issuer", \.rules.issuer, .text("the issuer of the tokens"), "what `iss` must be")
+      .standard("any")
+    Member(
+      "audience", \.rules.audience, .text("the audience of the tokens"), "what `aud` must contain"
+    )
+    .standard("any")
+    // A longer one would keep tokens alive that were meant to end.
+    Member("leeway", \.rules.leeway, .duration(atMost: .seconds(600)), "the time by which clocks may differ")
+    // They depend on the keys: `check` reads them.
+    Member(
+      "algorithms", \.rules.algorithms, values: "a list such as [RS256]",
+      "for a set `RS256` to `RS512`, `PS256` to `PS512`, `ES256` to `ES512` and `EdDSA`; for a secret `HS256` to `HS512`",
+      show: { $0.isEmpty ? nil : .texts($0.map(\.rawValue)) }, read: { _, _ in }
+    ).standard("all of the keys' kind")
   }
 
-  private static func rules(_ section: Section) -> TokenRules {
-    var rules = TokenRules()
-    rules.issuer = section.text("issuer", "the issuer of the tokens")
-    rules.audience = section.text("audience", "the audience of the tokens")
-    // A longer one would keep tokens alive that were meant to end.
-    section.duration("leeway", into: &rules.leeway, atMost: .seconds(600))
-    return rules
+  private mutating func check(_ section: Section) {
+    let given = Self.sources.filter { section[$0] != nil }
+    guard given.count == 1 else { return Self.refuse(given, section) }
+    guard section.isSound(given[0]) else { return }
+    rules.algorithms = algorithms(section["algorithms"])
+    warn(section)
   }
 
   private static func refuse(_ given: [String], _ section: Section) {
@@ -100,13 +95,35 @@ extension JWTSettings {
 }
 
 // The keys.
+extension Notation<JWTSettings.Keys> {
+  fileprivate static let keyFile = Notation.text(
+    "the path of a JWK set", show: { if case .file(let path) = $0 { .text(path) } else { nil } },
+    parse: { text throws(Refusal) in .file(try JWTSettings.keyFile(text)) })
+
+  fileprivate static let keyURL = Notation.text(
+    "the URL of a JWK set", show: { if case .url(let url) = $0 { .target(url) } else { nil } },
+    parse: { text throws(Refusal) in .url(try JWTSettings.keyURL(text)) })
+
+  fileprivate static let secret = Notation.text(
+    "the path of a file that holds a secret",
+    show: { if case .secret(let path, _) = $0 { .text(path) } else { nil } },
+    parse: { text throws(Refusal) in .secret(path: text, try JWTSettings.secret(text)) })
+
+  fileprivate static let verify = Notation.text(
+    "none", show: { if case .unverified = $0 { .text("none") } else { nil } },
+    parse: { text throws(Refusal) in
+      guard text == "none" else { throw Refusal("must be none") }
+      return .unverified
+    })
+}
+
 extension JWTSettings {
   private struct Document: Decodable {
     struct Key: Decodable { let kty: String? }
     let keys: [Key]
   }
 
-  private static func keyFile(_ path: String) throws(Refusal) -> String {
+  fileprivate static func keyFile(_ path: String) throws(Refusal) -> String {
     guard !path.isEmpty else { throw Refusal("must not be empty: write the path of a JWK set") }
     let bytes: [UInt8]
     do throws(SecretFile.Fault) {
@@ -123,7 +140,7 @@ extension JWTSettings {
     return path
   }
 
-  private static func keyURL(_ text: String) throws(Refusal) -> String {
+  fileprivate static func keyURL(_ text: String) throws(Refusal) -> String {
     let rest = ["http://", "https://"].first { text.hasPrefix($0) }.map { text.dropFirst($0.count) }
     let host = rest?.split(separator: "/", omittingEmptySubsequences: false).first ?? ""
     guard let rest, !host.isEmpty, !rest.contains(where: { $0.isWhitespace || $0 == "#" }) else {
@@ -133,12 +150,12 @@ extension JWTSettings {
     return text
   }
 
-  private static func secret(_ path: String) throws(Refusal) -> (path: String, secret: Secret) {
+  fileprivate static func secret(_ path: String) throws(Refusal) -> Secret {
     let secret = try SecretFile.named(path)
     guard secret.revealed.utf8.count >= TokenAlgorithm.hs256.minSecretBytes ?? 0 else {
       throw Refusal("names a file whose secret has less than 32 bytes, which could be guessed (RFC 7518)")
     }
-    return (path, secret)
+    return secret
   }
 }
 
@@ -176,25 +193,5 @@ extension JWTSettings {
     }
     if list?.isEmpty == true, !member.hasFault { member.refuse("must name at least one: \(words)") }
     return list ?? []
-  }
-}
-
-extension JWTSettings {
-  var shown: Shown {
-    var members: [Shown.Member] = []
-    switch keys {
-    case .file(let path): members.append(.init("jwks_file", .text(path)))
-    case .url(let url): members.append(.init("jwks_url", .target(url)))
-    case .secret(let path, _): members.append(.init("hmac_secret_file", .text(path)))
-    case .unverified: members.append(.init("verify", .text("none")))
-    }
-    members += [
-      .init("issuer", rules.issuer.map(Shown.text)), .init("audience", rules.audience.map(Shown.text)),
-      .init("leeway", .span(rules.leeway)),
-    ]
-    if !rules.algorithms.isEmpty {
-      members.append(.init("algorithms", .texts(rules.algorithms.map(\.rawValue))))
-    }
-    return .members(members)
   }
 }

@@ -18,29 +18,38 @@ public struct ListenSettings: Hashable, Sendable {
 }
 
 extension ListenSettings {
-  /// Reads an element of `listen`.
-  static func read(_ section: Section) -> ListenSettings? {
-    let address = section.member("address")
-    if address == nil { section.refuseMissing("address", "is missing: write host:port or unix:/path") }
-    let tls = section.member("tls").flatMap(TLSFiles.read)
-    var proxyProtocol = false
-    section.flag("proxy_protocol", into: &proxyProtocol)
-    let mode = section.member("mode")?.parsed("permissions such as \"0660\"", parseMode)
-    guard var settings = address?.parsed("host:port or unix:/path", parse) else { return nil }
-    if case .tcp = settings.address { section["mode"]?.refuse("is for unix:/path alone; take it out") }
-    settings.tls = tls
-    settings.proxyProtocol = proxyProtocol
-    if let mode { settings.mode = mode }
-    return settings
-  }
+  static let schema = Schema(ListenSettings(.unix(path: "")), check: { $0.check($1) }) {
+    Member("address", \.address, .listener, "the address; port 0 selects any free one")
+      .required("is missing: write host:port or unix:/path").standard("`127.0.0.1:8080`")
+    Member.optional("tls", \.tls, TLSFiles.schema)
+    Member(
+      "proxy_protocol", \.proxyProtocol, .flag,
+      "`true`: each connection begins with a PROXY header, which names the client"
+    )
+    Member("mode", \.mode, .permissions, "the permissions of a Unix socket")
+      .showing { if case .unix = $0.address { Notation.permissions.show($0.mode) } else { nil } }.standard(
+        "`0660`")
+  }.restart
 
-  private static func parse(_ text: String) throws(Refusal) -> ListenSettings {
+  private func check(_ section: Section) {
+    if case .tcp = address { section["mode"]?.refuse("is for unix:/path alone; take it out") }
+  }
+}
+
+extension Notation<ServerAddress> {
+  fileprivate static let listener = Notation.text("host:port or unix:/path", show: { .text($0.description) })
+  {
+    text throws(Refusal) in
     if text.hasPrefix("unix:") { return .unix(path: try UnixPath.parse(text)) }
     let address = try HostPort.parse(text, ports: 0...65535)
     return .tcp(host: address.host, port: address.port)
   }
+}
 
-  private static func parseMode(_ text: String) throws(Refusal) -> Int {
+extension Notation<Int> {
+  fileprivate static let permissions = Notation.text(
+    "permissions such as \"0660\"", show: { .text("0" + String($0, radix: 8)) }
+  ) { text throws(Refusal) in
     guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), 0...0o777 ~= mode,
       text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0 })
     else { throw Refusal("must be three octal digits, perhaps after a 0, such as 0660") }
@@ -49,37 +58,40 @@ extension ListenSettings {
 }
 
 extension TLSFiles {
-  /// Reads the paths and then the files themselves, so that unusable files are reported before a client connects.
-  fileprivate static func read(_ value: Value) -> TLSFiles? {
-    var files: TLSFiles?
-    value.section { section in
-      let certificate = section.text("certificate", "the path of a PEM file")
-      let key = section.text("key", "the path of a PEM file")
-      let clientCA = section.text("client_ca", "the path of a PEM file")
-      let clientCAName = section.member("client_ca_name")?.parsed("a name", Identifier.parse)
-      if section["client_ca"] == nil {
-        section["client_ca_name"]?.refuse("names the client_ca, which is missing beside it")
-      }
-      for name in ["certificate", "key"] where section[name] == nil {
-        section.refuseMissing(name, "is missing: write the path of a PEM file")
-      }
-      let faults = TLSFault.each(certificate: certificate, key: key, authority: clientCA, as: .clientCA)
-      for fault in faults { section[fault.file.rawValue]?.refuse(fault.message) }
-      guard let certificate, let key, section.isSound("certificate", "key", "client_ca", "client_ca_name")
-      else {
-        return
-      }
-      let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA, clientCAName: clientCAName)
-      do throws(TLSFault) {
-        _ = try read.context()
-        if let doubt = read.doubt() { section["certificate"]?.warn(doubt) }
-        files = read
-      } catch {
-        section[error.file.rawValue]?.refuse(error.message)
-      }
+  fileprivate static let schema = Schema(TLSFiles(certificate: "", key: ""), check: { $0.check($1) }) {
+    Member("certificate", \.certificate, .pem, "the certificate, followed by its intermediate ones")
+      .required("is missing: write the path of a PEM file")
+    Member("key", \.key, .pem, "its private key").required("is missing: write the path of a PEM file")
+    Member(
+      "client_ca", \.clientCA, .pem, "the authority of client certificates; without it none is asked for"
+    )
+    Member(
+      "client_ca_name", \.clientCAName, .name(),
+      "the name of `client_ca` in callers, which tells them from those of another listener's"
+    ).identity("where a certificate is a caller's part")
+  }.restart
+
+  /// Reads the files themselves, so that unusable ones are reported before a client connects.
+  private func check(_ section: Section) {
+    if section["client_ca"] == nil {
+      section["client_ca_name"]?.refuse("names the client_ca, which is missing beside it")
     }
-    return files
+    let faults = TLSFault.each(
+      certificate: certificate.isEmpty ? nil : certificate, key: key.isEmpty ? nil : key, authority: clientCA,
+      as: .clientCA)
+    for fault in faults { section[fault.file.rawValue]?.refuse(fault.message) }
+    guard section["certificate"] != nil, section["key"] != nil, !section.value.hasFault else { return }
+    do throws(TLSFault) {
+      _ = try context()
+      if let doubt = doubt() { section["certificate"]?.warn(doubt) }
+    } catch {
+      section[error.file.rawValue]?.refuse(error.message)
+    }
   }
+}
+
+extension Notation<String> {
+  static let pem = Notation.text("the path of a PEM file")
 }
 
 extension ListenSettings {
@@ -118,24 +130,5 @@ extension ServerAddress {
   private static func covers(_ wildcard: IPAddress?, _ address: IPAddress?) -> Bool {
     guard let wildcard, wildcard.isAny else { return false }
     return !wildcard.isIPv4 || address?.isIPv4 == true
-  }
-}
-
-extension ListenSettings {
-  var shown: Shown {
-    var shownMode: Shown?
-    if case .unix = address { shownMode = .text("0" + String(mode, radix: 8)) }
-    return [
-      "address": .text(address.description),
-      "tls": tls.map { files in
-        [
-          "certificate": .text(files.certificate), "key": .text(files.key),
-          "client_ca": files.clientCA.map(Shown.text),
-          "client_ca_name": files.clientCAName.map(Shown.text),
-        ]
-      },
-      "proxy_protocol": .flag(proxyProtocol),
-      "mode": shownMode,
-    ]
   }
 }

@@ -16,19 +16,12 @@ public struct LogSettings: Hashable, Sendable {
 }
 
 extension LogSettings {
-  mutating func read(_ section: Section) {
-    section.choice("level", into: &level)
-    section.choice("format", into: &format)
-    section.flag("access", into: &access)
-    section.integer("replay_sample", into: &replaySample, in: 0...1_000_000)
-  }
-}
-
-extension LogSettings {
-  var shown: Shown {
-    [
-      "level": .word(level), "format": .word(format), "access": .flag(access),
-      "replay_sample": .number(replaySample),
-    ]
+  static let schema = Schema(LogSettings()) {
+    Member("level", \.level, .word, "the least severity that is logged")
+    Member("format", \.format, .word, "the format of log entries").restart
+    Member("access", \.access, .flag, "one log entry for each request, whatever `level` is")
+    Member(
+      "replay_sample", \.replaySample, .integer(0...1_000_000),
+      "the number of replays of which one is logged; 0 logs none")
   }
 }

@@ -64,10 +64,15 @@ public struct Settings: Sendable, Hashable {
   ) -> Result<Settings, SettingsErrors> {
     var settings = Settings()
     let reader = Reader.read(text, file: file, environment: environment, isOffline: isOffline) { root in
-      root.section { settings.read($0) }
+      root.section { schema.read($0, into: &settings) }
     }
     guard reader.errors.isEmpty else { return .failure(SettingsErrors(issues: reader.errors)) }
     settings.warnings = reader.warnings
     return .success(settings)
   }
+}
+
+extension Settings {
+  /// All settings as JSON for an operator. Of a secret, it reveals only that it is set.
+  public var shownJSON: String { Self.schema.shown(self).json }
 }

@@ -13,42 +13,25 @@ public struct TracingSettings: Hashable, Sendable {
 }
 
 extension TracingSettings {
-  static func read(_ section: Section) -> TracingSettings? {
-    var sample = 1
-    section.integer("sample", into: &sample, in: 1...1_000_000)
-    guard let otlp = section.member("otlp") else {
-      section.refuseMissing("otlp", "is missing: write the collector's URL, such as http://127.0.0.1:4318")
-      return nil
-    }
-    let url = otlp.parsed("the collector's URL, such as http://127.0.0.1:4318") { text throws(Refusal) in
-      let rest = ["http://", "https://"].first { text.hasPrefix($0) }.map { text.dropFirst($0.count) }
-      guard let rest, let host = rest.split(separator: "/", omittingEmptySubsequences: false).first,
-        !host.isEmpty, !rest.contains(where: { $0.isWhitespace || $0 == "?" || $0 == "#" })
-      else { throw Refusal("must be an http or https URL without query, such as http://127.0.0.1:4318") }
-      guard !rest.dropFirst(host.count).contains("@") else {
-        throw Refusal("must have user and password percent-encoded: % as %25, @ as %40, / as %2F")
-      }
-      let base = text.hasSuffix("/") ? String(text.dropLast()) : text
-      guard !base.hasSuffix("/v1/traces") else {
-        throw Refusal(
-          "must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318")
-      }
-      return base
-    }
-    guard let url else { return nil }
-    var settings = TracingSettings(url: url)
-    settings.sample = sample
-    return settings
-  }
+  static let schema = Schema(TracingSettings(otlp: "")) {
+    Member("otlp", \.url, .collector, "the collector's URL; `/v1/traces` is added")
+      .required("is missing: write the collector's URL, such as http://127.0.0.1:4318")
+      .showing { .text($0.otlp) }
+    Member(shown: "userinfo") { $0.userinfo.map(Shown.secret) }
+    Member(
+      "sample", \.sample, .integer(1...1_000_000), "the number of traces that begin here of which one is kept"
+    )
+  }.restart
 
-  /// Separates user and password from a URL.
-  ///
-  /// - Parameter url: The URL with its scheme, and with user and password if it has them.
-  private init(url: String) {
-    otlp = url
-    guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@") else { return }
-    userinfo = Secret(String(url[scheme.upperBound..<at]))
-    otlp = String(url[..<scheme.upperBound] + url[url.index(after: at)...])
+  /// The URL with user and password if it has them.
+  private var url: String {
+    get { revealedURL }
+    set {
+      (otlp, userinfo) = (newValue, nil)
+      guard let scheme = newValue.firstRange(of: "://"), let at = newValue.lastIndex(of: "@") else { return }
+      userinfo = Secret(String(newValue[scheme.upperBound..<at]))
+      otlp = String(newValue[..<scheme.upperBound] + newValue[newValue.index(after: at)...])
+    }
   }
 
   /// The URL with user and password, for the one place that sends to it.
@@ -58,8 +41,22 @@ extension TracingSettings {
   }
 }
 
-extension TracingSettings {
-  var shown: Shown {
-    ["otlp": .text(otlp), "userinfo": userinfo.map(Shown.secret), "sample": .number(sample)]
+extension Notation<String> {
+  fileprivate static let collector = Notation.text(
+    "the collector's URL, such as http://127.0.0.1:4318", values: "an http or https URL", show: { .text($0) }
+  ) { text throws(Refusal) in
+    let rest = ["http://", "https://"].first { text.hasPrefix($0) }.map { text.dropFirst($0.count) }
+    guard let rest, let host = rest.split(separator: "/", omittingEmptySubsequences: false).first,
+      !host.isEmpty, !rest.contains(where: { $0.isWhitespace || $0 == "?" || $0 == "#" })
+    else { throw Refusal("must be an http or https URL without query, such as http://127.0.0.1:4318") }
+    guard !rest.dropFirst(host.count).contains("@") else {
+      throw Refusal("must have user and password percent-encoded: % as %25, @ as %40, / as %2F")
+    }
+    let base = text.hasSuffix("/") ? String(text.dropLast()) : text
+    guard !base.hasSuffix("/v1/traces") else {
+      throw Refusal(
+        "must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318")
+    }
+    return base
   }
 }

@@ -84,8 +84,7 @@ struct HalfCloseTests {
   }
 
   @Test func `a whole upload of HTTP 2 arrives`() async throws {
-    // As wide as to let more come than is asked for.
-    try await Rig.run(Configuration(top: ["limits": "{http2_window: 1MiB}"])) { rig in
+    try await Rig.run { rig in
       for size in stride(from: 50_000, through: 650_000, by: 50_000) {
         let report = try await HTTP2Script.run(
           rig,

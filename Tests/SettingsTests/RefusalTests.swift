@@ -377,6 +377,18 @@ struct RefusalTests {
     #expect(issues(text) == [issue])
   }
 
+  @Test(arguments: [
+    ("header_line: 1KiB", "16KiB"), ("header_count: 20", "100"), ("pipeline_bytes: 1MiB", "64KiB"),
+    ("http2_window: 1MiB", "64KiB"), ("http2_resets: 20", "200"), ("http2_control_frames: 50", "1000"),
+  ]) func `a limit that was a setting is refused with the one that holds`(member: String, limit: String) {
+    let name = member.prefix { $0 != ":" }
+    #expect(
+      issues(upstream + "limits: {max_in_flight: 5, \(member)}") == [
+        "2:28: limits.\(name): is a setting of earlier versions: this limit is always \(limit) now, the earlier default; "
+          + "take the member out"
+      ])
+  }
+
   @Test func `a route among several upstreams has to name its own`() {
     let text = """
       upstreams: {orders: {url: "http://h:1"}, users: {url: "http://h:2"}}

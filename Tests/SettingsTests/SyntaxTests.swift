@@ -64,8 +64,7 @@ struct SyntaxTests {
         "7:3: store.path: is given twice, first in line 6; take one of them out",
         "8:28: limits.max_in_flight: is given twice, first in line 8; take one of them out",
         "8:46: limits.color: unknown member; allowed are max_connections, max_in_flight, caller_in_flight, caller_new_keys, body_memory, header_bytes, "
-          + "header_line, header_count, header_timeout, body_timeout, write_timeout, idle_timeout, pipeline_bytes, tunnel_timeout, "
-          + "http2_max_streams, http2_window, http2_resets, http2_control_frames",
+          + "header_timeout, body_timeout, write_timeout, idle_timeout, tunnel_timeout, http2_max_streams",
         "9:1: upstreams: is given twice, first in line 1; take one of them out",
       ])
   }

@@ -51,7 +51,7 @@ def make_elsewhere(folder):
     another umask, locale and time zone, and in a folder whose files get its group."""
     root = folder / "copy"
     shutil.copytree(DEPLOY, root / "deploy", ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("config.yaml", "Package.swift", "Sources/Idempotency/CONTRACT.md"):
+    for file in ("config.yaml", "Package.swift", "Sources/Idempotency/CONTRACT.md", "Sources/Idempotency/SETTINGS.md"):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(DEPLOY.parent / file, root / file)
     shutil.copy(BINARY, root / "binary")
@@ -108,7 +108,7 @@ class Package(unittest.TestCase):
         names = [member.name for member in members]
         self.assertEqual(names, sorted(names, key=lambda name: name.split("/")))
         found = {re.sub(strip, "", m.name): m.mode for m in members if m.isfile()}
-        pages = [p.name for p in DEPLOY.glob("*.md")] + ["CONTRACT.md", "monitoring/alerts.yaml", "monitoring/board.json"]
+        pages = [p.name for p in DEPLOY.glob("*.md")] + ["CONTRACT.md", "SETTINGS.md", "monitoring/alerts.yaml", "monitoring/board.json"]
         documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{page}" for page in pages}
         self.assertEqual(found, {**dict.fromkeys(documents, 0o644), **files})
 
@@ -180,7 +180,7 @@ class Package(unittest.TestCase):
     def test_the_pages_find_the_contract(self):
         folder = self.tree / "usr/share/doc/semel"
         for page in folder.glob("*.md"):
-            for link in re.findall(r"\]\(([^)#:]*(?:CONTRACT|README|clients)\.md|monitoring/[^)#:]*)", page.read_text()):
+            for link in re.findall(r"\]\(([^)#:]*(?:CONTRACT|SETTINGS|README|clients)\.md|monitoring/[^)#:]*)", page.read_text()):
                 if not link.startswith(("loadtest/", "..")):
                     self.assertTrue((folder / link).exists(), f"{page.name}: {link}")
         self.assertIn("](CONTRACT.md#", (folder / "README.md").read_text())

@@ -12,12 +12,6 @@ public struct LimitSettings: Hashable, Sendable {
   public var bodyMemory = 256 << 20
   /// The maximum size of a request's head, in bytes.
   public var headerBytes = 64 << 10
-  /// The maximum length of one line of a head, in bytes. It is twice the limit of nginx and Apache, since tokens and
-  /// cookies grow.
-  public var headerLine = 16 << 10
-  /// The maximum number of field lines in a head. Apache and hyper have the same limit; clients and gateways send 10 to
-  /// 40.
-  public var headerCount = 100
   /// The time limit for the arrival of a request's head.
   public var headerTimeout: Milliseconds = .seconds(10)
   /// The time limit for the arrival of a protected request's body. Of one that is passed through, it limits the waiting
@@ -29,22 +23,12 @@ public struct LimitSettings: Hashable, Sendable {
   /// The time for which a client's connection may be idle between two requests, and for which a backend may be silent
   /// during a request that is passed through and whose client has ended its sending side.
   public var idleTimeout: Milliseconds = .seconds(75)
-  /// The maximum number of bytes that a client may send ahead of a response that it waits for: a few hundred small
-  /// requests.
-  public var pipelineBytes = 64 << 10
   /// The time for which no byte may pass in a tunnel (a connection with a switched protocol), or in a body after the
   /// response has begun. Most long-lived connections transmit something every few minutes; an hour spares those that do
   /// not, and still ends every dead connection.
   public var tunnelTimeout: Milliseconds = .seconds(3600)
   /// The maximum number of concurrent streams on one connection.
   public var http2MaxStreams = 100
-  /// The maximum number of bytes of a body that one stream may send before they are read.
-  public var http2Window = 64 << 10
-  /// The maximum number of RST_STREAM frames on one connection within 30 s.
-  public var http2Resets = 200
-  /// The maximum number of frames on one connection within 30 s that advance no request, beyond those that its requests
-  /// and responses explain.
-  public var http2ControlFrames = 1000
 
   public init() {}
 }

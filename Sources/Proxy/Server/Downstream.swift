@@ -134,6 +134,8 @@ final class Downstream: @unchecked Sendable {
 extension LimitSettings {
   /// The limits on a request's head.
   public var head: HeadLimits {
-    HeadLimits(headBytes: headerBytes, maxFields: headerCount, lineBytes: headerLine)
+    HeadLimits(
+      headBytes: headerBytes, maxFields: ConnectionLimits.headerFields,
+      lineBytes: ConnectionLimits.headerLineBytes)
   }
 }

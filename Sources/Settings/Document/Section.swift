@@ -1,8 +1,6 @@
 /// One mapping of the file, read member by member.
 ///
-/// Every accessor declares the member that it reads, and writes its target only if the file contains the member, so
-/// that the target's old value is the default. Each member is therefore named in one place only, and members that are
-/// not declared are unknown.
+/// A schema declares each member as it reads it. Members that are not declared are unknown.
 final class Section {
   let value: Value
   private let members: [(name: String, value: Value)]
@@ -42,6 +40,11 @@ final class Section {
   /// The value of a member, without declaring it, for rules that concern several members.
   subscript(name: String) -> Value? {
     members.first { $0.name == name }?.value
+  }
+
+  /// Whether each of these members is either absent or read without an error.
+  func isSound(_ names: String...) -> Bool {
+    names.allSatisfy { !(self[$0]?.hasFault ?? false) }
   }
 
   /// Refuses the mapping because a member is missing.

@@ -22,6 +22,8 @@ struct Value {
   var hasFault: Bool { reader.hasRefused(path) }
 
   func refuse(_ message: String) { reader.refuse(path, at: position, message) }
+  /// Refuses the member's name, in place of its value.
+  func refuseName(_ message: String) { reader.refuse(path, at: keyPosition, message) }
   func warn(_ message: String) { reader.warn(path, at: position, message) }
 
   /// The text, with references to the environment replaced.
@@ -80,6 +82,12 @@ struct Value {
     return sequence.enumerated().map { Value(reader: reader, node: $1, path: "\(path)[\($0)]") }
   }
 
+  /// The elements of a list; none of any other value, of which nothing is reported.
+  var elements: [Value] { isList ? items("a list") ?? [] : [] }
+
+  /// A member of a mapping, without a report if there is none.
+  subscript(name: String) -> Value? { entries.first { $0.name == name }?.value }
+
   /// The results of `parse` for the elements. Elements that are refused are left out, as is one that repeats another.
   func list<Parsed: Hashable>(
     _ wanted: String, of element: String, _ parse: (String) throws(Refusal) -> Parsed
@@ -107,21 +115,36 @@ struct Value {
       refuseKind(wanted)
       return nil
     }
+    for key in mapping.keys where key.scalar == nil {
+      reader.refuse(path, at: Position(key.mark), "a member's name must be a plain word")
+    }
     var lines: [String: Int] = [:]
-    return mapping.compactMap { key, node in
-      let position = Position(key.mark)
-      guard case .scalar(let scalar) = key else {
-        reader.refuse(path, at: position, "a member's name must be a plain word")
-        return nil
+    return entries.filter { name, value in
+      guard let line = lines[name] else {
+        lines[name] = value.keyPosition.line
+        return true
       }
+      value.refuseName("is given twice, first in line \(line); take one of them out")
+      return false
+    }
+  }
+
+  /// The names of a mapping's members, of which nothing is reported.
+  var names: [String] {
+    var names: [String] = []
+    for (name, _) in entries where !names.contains(name) { names.append(name) }
+    return names
+  }
+
+  /// The members of a mapping as they are written, of which nothing is reported.
+  private var entries: [(name: String, value: Value)] {
+    guard case .mapping(let mapping) = node else { return [] }
+    return mapping.compactMap { key, node in
+      guard let scalar = key.scalar else { return nil }
+      let position = Position(key.mark)
       let name = reader.names[position] ?? scalar.string
       let value = Value(
         reader: reader, node: node, path: path.isEmpty ? name : "\(path).\(name)", keyPosition: position)
-      if let line = lines[name] {
-        reader.refuse(value.path, at: position, "is given twice, first in line \(line); take one of them out")
-        return nil
-      }
-      lines[name] = position.line
       return (name, value)
     }
   }

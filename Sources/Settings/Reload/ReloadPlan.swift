@@ -1,5 +1,4 @@
 import Idempotency
-import TLS
 import Wire
 
 /// The effect of a changed configuration on a running Semel, which applies all of it or nothing.
@@ -55,111 +54,13 @@ extension ReloadPlan {
 
   /// The members that cannot change before the process ends, since their resources are opened or divided at its start.
   private static func fixed(_ old: Settings, _ new: Settings) -> [Reason] {
-    var names: [String] = []
-    names += listeners(old.listen, new.listen)
-    if old.admin != new.admin { names += admin(old.admin, new.admin) }
-    if old.workers != new.workers { names.append("workers") }
-    names += store(old.store, new.store)
-    if old.log.format != new.log.format { names.append("log.format") }
-    if old.tracing != new.tracing { names.append("tracing") }
-    // A changed setting that no condition above names must not be ignored silently.
-    if names.isEmpty, withLiveMembers(of: new, old) != withLiveMembers(of: new, new) {
-      names.append("a setting that a reload cannot change")
-    }
+    var names = Settings.schema.changes(from: old, to: new)
+    var adopted = old
+    Settings.schema.adopt(new, into: &adopted)
+    adopted.warnings = new.warnings
+    // A change that no member of the schema states must not be ignored silently.
+    if names.isEmpty, adopted != new { names.append("a setting that a reload cannot change") }
     return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
-  }
-
-  private static func listeners(_ old: [ListenSettings], _ new: [ListenSettings]) -> [String] {
-    guard old.count == new.count else { return ["listen"] }
-    return new.indices.flatMap { index -> [String] in
-      let (before, after) = (old[index], new[index])
-      guard before != after else { return [] }
-      var names: [String] = []
-      if before.address != after.address { names.append("address") }
-      if let before = before.tls, let after = after.tls {
-        if before.certificate != after.certificate { names.append("tls.certificate") }
-        if before.key != after.key { names.append("tls.key") }
-        if before.clientCA != after.clientCA { names.append("tls.client_ca") }
-        if before.clientCAName != after.clientCAName { names.append("tls.client_ca_name") }
-      } else if before.tls != after.tls {
-        names.append("tls")
-      }
-      if before.proxyProtocol != after.proxyProtocol { names.append("proxy_protocol") }
-      if before.mode != after.mode { names.append("mode") }
-      return names.isEmpty ? ["listen[\(index)]"] : names.map { "listen[\(index)].\($0)" }
-    }
-  }
-
-  private static func admin(_ old: AdminSettings?, _ new: AdminSettings?) -> [String] {
-    guard let old, let new else { return ["admin"] }
-    var names: [String] = []
-    if old.host != new.host || old.port != new.port { names.append("admin.address") }
-    if old.tokenFile != new.tokenFile { names.append("admin.token_file") }
-    if old.hosts != new.hosts { names.append("admin.hosts") }
-    return names.isEmpty ? ["admin"] : names
-  }
-
-  private static func store(_ old: StoreSettings, _ new: StoreSettings) -> [String] {
-    var names: [String] = []
-    switch (old.place, new.place) {
-    case (.embedded(let old), .embedded(let new)):
-      if old != new { names.append("store.path") }
-    case (.redis(let old), .redis(let new)):
-      names += redis(old, new)
-    default:
-      names.append("store.kind")
-    }
-    if old.timeout != new.timeout { names.append("store.timeout") }
-    if old.trustsClock != new.trustsClock { names.append("store.trust_clock") }
-    if old.namespace != new.namespace { names.append("store.namespace") }
-    if old.requireDurable != new.requireDurable { names.append("store.require_durable") }
-    if old.idSecretFile != new.idSecretFile || old.idSecret != new.idSecret {
-      names.append("store.id_secret_file")
-    }
-    if old.encryption != new.encryption { names.append("store.encryption") }
-    if old.compression != new.compression { names.append("store.compression") }
-    if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
-    if names.isEmpty, old != new { names.append("store") }
-    return names
-  }
-
-  private static func redis(_ old: RedisSettings, _ new: RedisSettings) -> [String] {
-    var names: [String] = []
-    var isStandalone = false
-    if case .standalone = new.topology { isStandalone = true }
-    var (before, after) = (old.login, new.login)
-    (before.tls, after.tls, before.passwordFile, after.passwordFile) = (nil, nil, nil, nil)
-    if old.topology != new.topology || old.database != new.database || isStandalone && before != after {
-      names.append(isStandalone ? "store.url" : "store.nodes")
-    }
-    if old.login.tls != new.login.tls { names.append("store.tls") }
-    if old.login.passwordFile != new.login.passwordFile { names.append("store.password_file") }
-    if old.copies.replicas != new.copies.replicas { names.append("store.replicas") }
-    if old.copies.medium != new.copies.medium { names.append("store.durable") }
-    if old.copies.failoverGrace != new.copies.failoverGrace { names.append("store.failover_grace") }
-    if old.sentinelLogin != new.sentinelLogin { names.append("store.sentinel") }
-    return names
-  }
-
-  /// The settings with all members that may change replaced by the new ones. A remaining difference is one that may not
-  /// change.
-  private static func withLiveMembers(of new: Settings, _ settings: Settings) -> Settings {
-    var settings = settings
-    settings.routes = new.routes
-    settings.upstreams = new.upstreams
-    settings.trustedProxies = new.trustedProxies
-    settings.unmatchedKeys = new.unmatchedKeys
-    settings.underscores = new.underscores
-    settings.limits = new.limits
-    settings.log = new.log
-    settings.jwt = new.jwt
-    settings.drainDelay = new.drainDelay
-    settings.shutdownGrace = new.shutdownGrace
-    settings.readiness = new.readiness
-    settings.policyDocument = new.policyDocument
-    settings.allowsIdentityChange = new.allowsIdentityChange
-    settings.warnings = new.warnings
-    return settings
   }
 
   private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {

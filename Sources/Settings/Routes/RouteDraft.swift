@@ -11,8 +11,8 @@ struct RouteDefaults {
   private(set) var unprofiled = RouteDraft()
 
   mutating func read(_ section: Section) {
-    draft.read(section)
-    unprofiled.read(section.copy(without: "profile"))
+    RouteDraft.schema.read(section, into: &draft)
+    RouteDraft.schema.read(section.copy(without: "profile"), into: &unprofiled)
   }
 }
 
@@ -32,76 +32,51 @@ struct RouteDraft {
   /// Whether keys are optional by the profile alone.
   var isOptionalByProfile = false
 
-  /// Reads all members except `match` and `name`.
-  mutating func read(_ section: Section) {
-    if let name = section.member("upstream")?.parsed("the name of an upstream", Identifier.parse) {
-      upstream = name
-    }
-    // First, so that every member of the same section overrides it.
-    readProfile(section)
-    readIdentity(section)
-    section.choice("duplicates", into: &policy.duplicates)
-    section.duration("wait_timeout", into: &policy.waitTimeout)
-    section.integer("max_waiters", into: &policy.maxWaiters, in: 1...100_000)
-    // A renewal has a third of the lease; with less than a second, a busy machine would lose claims.
-    section.duration("lease", into: &policy.lease, atLeast: .seconds(1))
-    readRetention(section)
-    section.section("outcomes") { patterns.read($0) }
-    section.choice("behind", into: &policy.behind)
-    section.choice("on_unknown", into: &policy.onUnknown)
-    section.limit("max_attempts", into: &policy.maxAttempts, atMost: 1_000_000)
-    section.choice("on_store_failure", into: &policy.onStoreFailure)
-    // One buffer holds a body, and none takes more than 4 GiB.
-    section.size("max_request_body", into: &policy.maxRequestBody, in: 0...2 << 30)
-    policy.recipe = policy.recipe.limited(to: policy.maxRequestBody)
-    section.size("max_response_body", into: &policy.maxResponseBody, in: 0...2 << 30)
-    readResponseTimeout(section)
-    section.choice("set_cookie", into: &policy.setCookie)
-    readBatch(section)
-    section.flag("stream", into: &policy.stream)
-    if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
-    readShadow(section)
-    policy.outcomes = patterns.table
-    readRetries(section)
-    readReconcile(section)
+  init() {}
+
+  /// The draft of a route that has been read.
+  init(_ policy: RoutePolicy) {
+    self.policy = policy
+    upstream = policy.upstream.name
+    sharesCaller = policy.caller?.isShared ?? false
+  }
+}
+
+// The members of sections that the policy holds in another form.
+extension RouteDraft {
+  struct Caller: Hashable {
+    var isShared = false
+    var policy = CallerPolicy(parts: [])
   }
 
-  /// Reads the members by which requests find their records.
-  private mutating func readIdentity(_ section: Section) {
-    section.choice("idempotency", into: &policy.idempotency)
-    if section["idempotency"] != nil { isOptionalByProfile = false }
-    section.section("key") { key in
-      policy.key.read(key)
-      if key["from"] != nil { hasKeySources = true }
-    }
-    section.section("caller") { readCaller($0) }
-    section.choice("endpoint", into: &policy.endpoint)
-    section.choice("spelling", into: &policy.spelling)
-    section.choice("content_coding", into: &policy.contentCoding)
-    section.section("fingerprint") { readFingerprint($0) }
-    readMismatchStatus(section)
+  struct Fingerprint: Hashable {
+    var body = Recipe.Body.auto
+    var headers: [String] = []
+    var ignore: [String] = []
+    var explain = false
   }
 
-  private mutating func readShadow(_ section: Section) {
-    section.flag("shadow", into: &policy.shadow)
-    guard policy.shadow, section.isSound("shadow", "idempotency"), let member = section["shadow"] else {
-      return
-    }
-    if policy.idempotency == .off {
-      member.refuse("has no effect with idempotency: off, which keeps no records; take one of them out")
-    } else {
-      member.warn(
-        "leaves requests unprotected: Semel forwards each of them, and only counts what it would do")
-    }
+  var caller: Caller? {
+    get { policy.caller.map { Caller(isShared: sharesCaller, policy: $0) } }
+    set { (sharesCaller, policy.caller) = (newValue?.isShared ?? false, newValue?.policy) }
   }
 
-  private mutating func readProfile(_ section: Section) {
-    let words = RouteProfile.allCases.map(\.rawValue).asAlternatives
-    let profile = section.member("profile")?.parsed(words) { text throws(Refusal) in
-      guard let profile = RouteProfile(rawValue: text) else { throw Refusal("must be \(words)") }
-      return profile
+  var fingerprint: Fingerprint {
+    get {
+      let recipe = policy.recipe
+      return Fingerprint(
+        body: recipe.body, headers: recipe.headers, ignore: recipe.ignore, explain: policy.explainsMismatch)
     }
-    guard let profile else { return }
+    set {
+      policy.recipe = Recipe(body: newValue.body, headers: newValue.headers, ignore: newValue.ignore)
+      policy.explainsMismatch = newValue.explain
+    }
+  }
+}
+
+// What follows single members.
+extension RouteDraft {
+  mutating func adopt(_ profile: RouteProfile) {
     policy.adopt(profile)
     // Its sources take the place of those of `defaults`.
     hasKeySources = false
@@ -112,87 +87,7 @@ struct RouteDraft {
     if profile == .webhook { sharesCaller = true }
   }
 
-  private mutating func readCaller(_ section: Section) {
-    var caller = policy.caller ?? CallerPolicy(parts: [])
-    section.flag("shared", into: &sharesCaller)
-    if section["shared"] == nil, section["parts"] != nil { sharesCaller = false }
-    if sharesCaller {
-      section.refuse(
-        ["parts", "anonymous", "schemes"],
-        "has no effect with shared: true, which makes all clients one caller; take one of them out")
-      policy.caller = CallerPolicy(parts: [])
-      return
-    }
-    if let parts = section.member("parts"),
-      let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.read)
-    {
-      if list.isEmpty, !parts.hasFault { parts.refuse("must name at least one part: \(CallerPart.allowed)") }
-      caller.parts = list
-      // The callers that may lack a part belong to the parts: what `defaults` allows for its own does not reach these.
-      caller.anonymous = .refuse
-    }
-    section.choice("anonymous", into: &caller.anonymous)
-    let schemes = section.member("schemes")?
-      .list("a list such as [GNAP]", of: "a scheme") { text throws(Refusal) in try Token.scheme(text) }
-    if let schemes { caller.schemes = schemes }
-    if let member = section["schemes"], !caller.schemes.isEmpty, !caller.parts.isEmpty,
-      section.isSound("parts", "schemes"), !caller.parts.contains(.header("authorization"))
-    {
-      member.refuse("is for the part header:Authorization alone; add that to parts, or take schemes out")
-    }
-    policy.caller = caller
-  }
-
-  private mutating func readFingerprint(_ section: Section) {
-    policy.recipe = Self.recipe(section, over: policy.recipe)
-    section.flag("explain", into: &policy.explainsMismatch)
-    guard policy.explainsMismatch, policy.recipe.body != .auto, section.isSound("body", "explain") else {
-      return
-    }
-    section["explain"]?.refuse(
-      "needs body: auto, which alone compares JSON by members; set that, or remove explain")
-  }
-
-  private static func recipe(_ section: Section, over recipe: Recipe) -> Recipe {
-    var body = recipe.body
-    section.choice("body", into: &body)
-    let headers = section.member("headers")?
-      .list("a list of header names", of: "a header's name") { text throws(Refusal) in
-        try Token.identityField(text)
-      }
-    let ignore = section.member("ignore")?
-      .list("a list of JSON pointers", of: "a JSON pointer") { text throws(Refusal) in
-        try JSONPointer.parse(text)
-      }
-    let read = Recipe(body: body, headers: headers ?? recipe.headers, ignore: ignore ?? recipe.ignore)
-    // An inherited list has no effect with another body, and is no error there.
-    if let member = section["ignore"], section.isSound("body", "ignore"), body != .auto, !read.ignore.isEmpty
-    {
-      member.refuse("is for body: auto alone; take it out, or write body: auto")
-    }
-    return read
-  }
-
-  private mutating func readMismatchStatus(_ section: Section) {
-    let status = section.member("mismatch_status")?.parsed("409, 422 or 400") { text throws(Refusal) in
-      guard ["409", "422", "400"].contains(text), let status = Int(text) else {
-        throw Refusal("must be 409, 422 or 400")
-      }
-      return status
-    }
-    if let status { policy.mismatchStatus = status }
-  }
-
-  private mutating func readResponseTimeout(_ section: Section) {
-    var span = policy.responseTimeout ?? 0
-    section.duration("response_timeout", into: &span, atLeast: 1)
-    if span > 0 { policy.responseTimeout = span }
-  }
-
-  private mutating func readRetention(_ section: Section) {
-    section.duration("retention", into: &policy.retention, atLeast: .seconds(1))
-    section.duration("remember", into: &policy.remember, atLeast: .seconds(1))
-    section.duration("unknown_retention", into: &policy.unknownRetention, atLeast: .seconds(1))
+  mutating func adoptRetention(_ section: Section) {
     hasRemember = hasRemember || section["remember"] != nil
     if !hasRemember { policy.remember = max(Self.minRemember, policy.retention) }
     guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
@@ -215,4 +110,59 @@ struct RouteDraft {
 
   /// The value of `remember` if neither it nor a longer retention is given.
   private static let minRemember = Self().policy.remember
+
+  func checkShadow(_ section: Section) {
+    guard policy.shadow, section.isSound("shadow", "idempotency"), let member = section["shadow"] else {
+      return
+    }
+    if policy.idempotency == .off {
+      member.refuse("has no effect with idempotency: off, which keeps no records; take one of them out")
+    } else {
+      member.warn(
+        "leaves requests unprotected: Semel forwards each of them, and only counts what it would do")
+    }
+  }
+}
+
+extension RouteDraft.Fingerprint {
+  func check(_ section: Section) {
+    // An inherited list has no effect with another body, and is no error there.
+    if let member = section["ignore"], section.isSound("body", "ignore"), body != .auto, !ignore.isEmpty {
+      member.refuse("is for body: auto alone; take it out, or write body: auto")
+    }
+    guard explain, body != .auto, section.isSound("body", "explain") else { return }
+    section["explain"]?.refuse(
+      "needs body: auto, which alone compares JSON by members; set that, or remove explain")
+  }
+}
+
+extension RouteDraft.Caller {
+  mutating func readParts(_ member: Value) {
+    guard let list = member.list("a list such as [header:Authorization]", of: "a part", CallerPart.read)
+    else {
+      return
+    }
+    if list.isEmpty, !member.hasFault { member.refuse("must name at least one part: \(CallerPart.allowed)") }
+    policy.parts = list
+    // The callers that may lack a part belong to the parts: what `defaults` allows for its own does not reach these.
+    policy.anonymous = .refuse
+  }
+
+  /// Shares the caller, or takes back that `defaults` share theirs.
+  mutating func adoptShared(_ section: Section) {
+    if section["shared"] == nil, section["parts"] != nil { isShared = false }
+    if isShared { policy = CallerPolicy(parts: []) }
+  }
+
+  func misplaced(_ name: String) -> String? {
+    isShared && name != "shared"
+      ? "has no effect with shared: true, which makes all clients one caller; take one of them out" : nil
+  }
+
+  func check(_ section: Section) {
+    guard let member = section["schemes"], !policy.schemes.isEmpty, !policy.parts.isEmpty,
+      section.isSound("parts", "schemes"), !policy.parts.contains(.header("authorization"))
+    else { return }
+    member.refuse("is for the part header:Authorization alone; add that to parts, or take schemes out")
+  }
 }

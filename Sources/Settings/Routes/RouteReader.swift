@@ -22,13 +22,13 @@ struct RouteReader {
   func read(_ document: Section) -> [RoutePolicy] {
     var defaults = RouteDefaults()
     var inherited = InheritedMembers()
-    document.section("defaults") { section in
+    document["defaults"]?.section { section in
       inherited = InheritedMembers(section)
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults.draft, section)
     }
-    guard let items = document.member("routes")?.items("a list of routes") else { return [] }
+    guard let items = document["routes"]?.items("a list of routes") else { return [] }
     var read: [(policy: RoutePolicy, place: Value)] = []
     var lines: [String: Int] = [:]
     for item in items {
@@ -43,48 +43,28 @@ struct RouteReader {
     return read.map(\.policy)
   }
 
-  /// The members of `defaults` that routes inherit.
+  /// The members of `defaults` that routes inherit, and the warnings of them.
   private struct InheritedMembers {
-    var caller: Value?
-    var key: Value?
-    var onUnknown: Value?
-    var retries: Value?
-    var lease: Value?
-    var outcomes: Value?
-    var fingerprint: Value?
-    var requestLimit: Value?
-    var responseLimit: Value?
-    /// The warnings of these members so far. Each is given once, however many routes inherit its member.
+    let section: Section?
+    /// The warnings so far. Each is given once, however many routes inherit its member.
     private var given: Set<String> = []
-    /// Whether a warning has been given of limits that nobody wrote.
-    var hasWarnedOfRequests = false
-    var hasWarnedOfResponses = false
 
-    init(_ section: Section? = nil) {
-      caller = section?["caller"]
-      key = section?["key"]
-      onUnknown = section?["on_unknown"]
-      retries = section?["retries"] ?? section?["max_attempts"]
-      lease = section?["lease"]
-      outcomes = section?["outcomes"]
-      fingerprint = section?["fingerprint"]
-      requestLimit = section?["max_request_body"]
-      responseLimit = section?["max_response_body"]
-    }
+    init(_ section: Section? = nil) { self.section = section }
 
-    /// Warns at a route's member, or at the inherited one, of which the same warning is not given again.
-    mutating func warn(_ warnings: [String], _ member: Value?, or inherited: Value?) {
-      for warning in warnings {
-        if let member {
-          member.warn(warning)
-        } else if let inherited, given.insert("\(inherited.path) \(warning)").inserted {
-          inherited.warn(warning)
-        }
+    /// Warns at the first of a route's members, or at the inherited one, of which the same warning is not given again.
+    mutating func warn(
+      _ warnings: [String], _ route: Section, _ names: String..., or inherited: String? = nil
+    ) {
+      let member = names.lazy.compactMap { route[$0] }.first
+      guard let place = member ?? section?[inherited ?? names[0]] else { return }
+      for warning in warnings where member != nil || given.insert("\(place.path) \(warning)").inserted {
+        place.warn(warning)
       }
     }
 
-    mutating func warn(_ warning: String?, _ member: Value?, or inherited: Value?) {
-      if let warning { warn([warning], member, or: inherited) }
+    /// Whether neither the route nor `defaults` have a member, and it is the first time that this is found.
+    mutating func isFirstWithout(_ name: String, _ route: Section) -> Bool {
+      route[name] == nil && section?[name] == nil && given.insert(name).inserted
     }
   }
 
@@ -93,22 +73,24 @@ struct RouteReader {
     of policy: RoutePolicy, _ section: Section, _ item: Value, _ inherited: inout InheritedMembers
   ) {
     let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
-    inherited.warn(callers, section["caller"], or: inherited.caller)
+    inherited.warn(callers, section, "caller")
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
-    inherited.warn(policy.keySourceWarnings, section["key"], or: inherited.key)
+    inherited.warn(policy.keySourceWarnings, section, "key")
     guard !item.hasFault else { return }
-    let takeOver = section["lease"] ?? section["on_unknown"] ?? section["response_timeout"]
-    inherited.warn(policy.takeOverWarning, takeOver, or: inherited.onUnknown)
+    inherited.warn(
+      [policy.takeOverWarning].compactMap(\.self), section, "lease", "on_unknown", "response_timeout",
+      or: "on_unknown")
     if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
     if let warning = policy.bodyKeyWarning { section["match"]?.warn(warning) }
-    let retries = section["retries"] ?? section["max_attempts"]
-    inherited.warn(policy.retryWarning, retries, or: inherited.retries)
-    let unknown = section["unknown_retention"] ?? section["on_unknown"]
-    inherited.warn(policy.unknownWarning, unknown, or: inherited.onUnknown)
-    inherited.warn(policy.successWarnings, section["outcomes"], or: inherited.outcomes)
-    inherited.warn(policy.responseWarning, section["max_response_body"], or: inherited.responseLimit)
-    inherited.warn(policy.fingerprintWarning, section["fingerprint"], or: inherited.fingerprint)
-    inherited.warn(policy.leaseWarning, section["lease"], or: inherited.lease)
+    let retries = inherited.section?["retries"] == nil ? "max_attempts" : "retries"
+    inherited.warn([policy.retryWarning].compactMap(\.self), section, "retries", "max_attempts", or: retries)
+    inherited.warn(
+      [policy.unknownWarning].compactMap(\.self), section, "unknown_retention", "on_unknown", or: "on_unknown"
+    )
+    inherited.warn(policy.successWarnings, section, "outcomes")
+    inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
+    inherited.warn([policy.fingerprintWarning].compactMap(\.self), section, "fingerprint")
+    inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
@@ -129,21 +111,16 @@ struct RouteReader {
     _ section: Section, over defaults: RouteDefaults, lines: inout [String: Int]
   ) -> RoutePolicy {
     var draft = section["profile"] == nil ? defaults.draft : defaults.unprofiled
-    if let name = section.member("name")?.parsed("a name", Identifier.parse) {
-      draft.policy.name = name
-      if let line = lines[name] {
-        section["name"]?.refuse("must be unique; the route in line \(line) has it too")
+    RouteDraft.ownSchema.read(section, into: &draft)
+    if let name = section["name"], !name.hasFault {
+      if let line = lines[draft.policy.name] {
+        name.refuse("must be unique; the route in line \(line) has it too")
       } else {
-        lines[name] = section.value.position.line
+        lines[draft.policy.name] = section.value.position.line
       }
-    } else if section["name"] == nil {
-      section.refuseMissing("name", "is missing: every route needs a name of its own")
     }
-    section.section("match") { match in
-      draft.policy.match.read(match)
-      if let headers = match["headers"] { checkUnderscores(ofHeaders: headers) }
-    }
-    draft.read(section)
+    if let headers = section["match"]?["headers"] { checkUnderscores(ofHeaders: headers) }
+    RouteDraft.schema.read(section, into: &draft)
     draft.adoptBatch(section)
     checkCaller(draft, section)
     draft.checkReconcile(section)
@@ -209,8 +186,7 @@ struct RouteReader {
   private func checkUnderscores(ofHeaders headers: Value) {
     guard underscores == .drop, !headers.hasFault, let members = headers.members("a mapping") else { return }
     for (name, value) in members where name.contains("_") {
-      value.reader.refuse(
-        value.path, at: value.keyPosition,
+      value.refuseName(
         "does not reach the backend because of its underscore; write underscores: pass at the top, "
           + "or go by another header")
     }
@@ -266,14 +242,10 @@ struct RouteReader {
     of policy: RoutePolicy, _ section: Section, _ inherited: inout InheritedMembers
   ) {
     guard policy.isProtected else { return }
-    let isRequestDefault = section["max_request_body"] == nil && inherited.requestLimit == nil
-    if isRequestDefault, !inherited.hasWarnedOfRequests, policy.maxRequestBody > bodyMemory / 4 * 3 {
-      inherited.hasWarnedOfRequests = true
+    if policy.maxRequestBody > bodyMemory / 4 * 3, inherited.isFirstWithout("max_request_body", section) {
       warnOfDefault("max_request_body", policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
     }
-    let isResponseDefault = section["max_response_body"] == nil && inherited.responseLimit == nil
-    if isResponseDefault, !inherited.hasWarnedOfResponses, policy.maxResponseBody > bodyMemory / 4 {
-      inherited.hasWarnedOfResponses = true
+    if policy.maxResponseBody > bodyMemory / 4, inherited.isFirstWithout("max_response_body", section) {
       warnOfDefault("max_response_body", policy.maxResponseBody, "a quarter", bodyMemory / 4)
     }
   }

@@ -299,7 +299,7 @@ struct ClientConnectionTests {
     try harness.send(Self.get)
     harness.respond(to: 0)
     var limits = LimitSettings()
-    limits.headerCount = 1
+    limits.headerBytes = 20
     harness.downstream.adopt(Harness.configuration(limits: limits))
     _ = try harness.received()
     try harness.send("GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n")

@@ -290,12 +290,10 @@ extension ClientSessionTests {
   }
 
   @Test func `a flood of useless frames ends the connection, and the last stream is stated`() throws {
-    var limits = LimitSettings()
-    limits.http2ControlFrames = 10
-    let harness = try HTTP2Harness(limits: limits)
+    let harness = try HTTP2Harness()
     defer { harness.close() }
     try harness.send(harness.request("GET", on: 1))
-    try harness.send(Array(repeating: HTTP2TestFrame(.unknown), count: 10))
+    try harness.send(Array(repeating: HTTP2TestFrame(.unknown), count: ConnectionLimits.http2ControlFrames))
     #expect(harness.channel.isActive)
     try harness.send(Array(repeating: HTTP2TestFrame(.unknown), count: 20))
     #expect(try harness.received().texts == ["goaway 1 error 11"])

@@ -156,12 +156,10 @@ extension ClientStreamErrorTests {
   }
 
   @Test func `a body beyond the window of its stream resets that stream alone`() throws {
-    var limits = LimitSettings()
-    limits.http2Window = 16 << 10
-    let harness = try HTTP2Harness(limits: limits)
+    let harness = try HTTP2Harness()
     defer { harness.close() }
     try harness.send(harness.request("POST", on: 1, isEnd: false), harness.request("GET", on: 3))
-    var window = limits.http2Window
+    var window = ConnectionLimits.http2WindowBytes
     var connectionWindow = Self.window
     try harness.upload(&window, &connectionWindow)
     try harness.send(.data(1, window + 1))

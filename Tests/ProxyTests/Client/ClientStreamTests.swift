@@ -255,13 +255,11 @@ extension ClientStreamTests {
   }
 
   @Test func `a body that nobody takes is held back, until somebody does`() throws {
-    var limits = LimitSettings()
-    limits.http2Window = 16 << 10
-    let harness = try HTTP2Harness(limits: limits)
+    let harness = try HTTP2Harness()
     defer { harness.close() }
     try harness.send(harness.request("POST", on: 1, isEnd: false))
     let delivery = try #require(harness.deliveries.first)
-    var window = limits.http2Window
+    var window = ConnectionLimits.http2WindowBytes
     var connectionWindow = Self.window
     try harness.upload(&window, &connectionWindow)
     #expect(window <= 0 && connectionWindow > 0)

@@ -7,7 +7,7 @@ struct StarterConfiguration {
 
   var text: String {
     """
-    # Semel in front of one backend. Every member, with its default: Sources/Idempotency/CONTRACT.md, section 5.
+    # Semel in front of one backend. Every member, with its default: Sources/Idempotency/SETTINGS.md.
     # `semel check FILE` reports errors, `semel explain FILE METHOD URL` shows what a request meets.
 
     listen: [{address: "127.0.0.1:8080"}]         # for clients

@@ -310,7 +310,7 @@ extension ClientConnection {
   private func updateReading() {
     guard !isContinuationDue else { return }
     switch machine.reading {
-    case .whileRoom: setReading(inbound.readableBytes < downstream.limits.pipelineBytes || mayDecode)
+    case .whileRoom: setReading(inbound.readableBytes < ConnectionLimits.pipelineBytes || mayDecode)
     case .whileTaken: setReading(delivery?.wantsBody ?? true)
     case .always: setReading(true)
     case .unchanged: break

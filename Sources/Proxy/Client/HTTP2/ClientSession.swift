@@ -52,7 +52,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     unfinished = WaitingMemory(of: memory)
     drainState = HTTP2Drain(maxStreams: downstream.limits.http2MaxStreams)
     refusals = Allowance(
-      downstream.limits.http2Resets, initial: downstream.limits.http2MaxUninformedStreams)
+      ConnectionLimits.http2Resets, initial: downstream.limits.http2MaxUninformedStreams)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
@@ -69,9 +69,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
       }
     }
     try channel.pipeline.syncOperations.addHandlers([
-      FlushGate(of: session), FrameGuard(of: session, maxControlFrames: downstream.limits.http2ControlFrames),
-      codec,
-      session,
+      FlushGate(of: session), FrameGuard(of: session, maxControlFrames: ConnectionLimits.http2ControlFrames),
+      codec, session,
     ])
   }
 
@@ -296,7 +295,7 @@ extension LimitSettings {
   fileprivate var http2Settings: HTTP2Settings {
     [
       codecStreamsSetting, maxHeadSetting,
-      HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
+      HTTP2Setting(parameter: .initialWindowSize, value: ConnectionLimits.http2WindowBytes),
     ]
   }
 
@@ -313,18 +312,18 @@ extension LimitSettings {
     // that were refused before it knew how many it may open.
     connection.maximumRecentlyResetStreams = http2MaxUninformedStreams
     // One more, for the acknowledgement that `FrameGuard` puts in.
-    connection.controlFrameRateLimit.maximumCount = http2ControlFrames + 1
+    connection.controlFrameRateLimit.maximumCount = ConnectionLimits.http2ControlFrames + 1
     connection.controlFrameRateLimit.windowLength = Allowance.window
     return connection
   }
 
   fileprivate var http2Stream: NIOHTTP2Handler.StreamConfiguration {
     var stream = NIOHTTP2Handler.StreamConfiguration()
-    stream.targetWindowSize = http2Window
+    stream.targetWindowSize = ConnectionLimits.http2WindowBytes
     // As for a connection of HTTP/1.1.
     stream.outboundBufferSizeHighWatermark = 64 << 10
     stream.outboundBufferSizeLowWatermark = 32 << 10
-    stream.streamResetFrameRateLimit.maximumCount = http2Resets
+    stream.streamResetFrameRateLimit.maximumCount = ConnectionLimits.http2Resets
     stream.streamResetFrameRateLimit.windowLength = Allowance.window
     return stream
   }

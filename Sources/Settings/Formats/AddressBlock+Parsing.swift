@@ -26,16 +26,3 @@ extension AddressBlock {
     return block
   }
 }
-
-extension TrustedProxies {
-  mutating func read(_ member: Value) {
-    let wanted = "an address or a block such as 10.0.0.0/8"
-    let list = member.list("a list such as [10.0.0.0/8]", of: wanted) {
-      text throws(Refusal) -> AddressBlock? in
-      text == "unix" ? nil : try AddressBlock.parse(text)
-    }
-    for block in list ?? [] {
-      if let block { blocks.append(block) } else { includesUnixSockets = true }
-    }
-  }
-}

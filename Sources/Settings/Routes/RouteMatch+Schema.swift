@@ -2,25 +2,31 @@ import Idempotency
 import Wire
 
 extension RouteMatch {
-  mutating func read(_ section: Section) {
-    if let list = section.member("methods")?.list("a list such as [POST]", of: "a method", Token.method) {
-      if list.isEmpty, let member = section["methods"], section.isSound("methods") {
-        member.refuse(
-          "must name a method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
-      }
-      methods = list
-    }
-    path = section.member("path")?.parsed("a path such as /v1/orders/{id}") { text throws(Refusal) in
-      do throws(PathPattern.ParsingError) {
-        return try PathPattern(parsing: text)
-      } catch {
-        throw Refusal(error.reason)
-      }
+  static let schema = Schema(RouteMatch(), check: { $0.check($1) }) {
+    Member("methods", \.methods, .methods, "the methods").identity()
+      .standard("all but GET, HEAD, OPTIONS and TRACE; all with `idempotency: off`")
+    Member("path", \.path, .path, "`{id}` stands for one segment, `/v1/**` for the rest").identity().standard(
+      "all")
+    Member("host", \.host, .host, "one host, or `*.example.com`").identity().standard("all")
+    Member(
+      "headers", \.headers, values: "a mapping of names and values", "the fields that a request must have",
+      // A value may be a secret that a gateway adds.
+      show: { $0.isEmpty ? nil : .members($0.map { Shown.Member($0.name, .text("(not shown)")) }) },
+      read: { $0.readHeaders($1) }
+    ).identity()
+    Member("graphql", \.graphql, .word, "mutations alone, and what may be one").identity()
+  }
+
+  private func check(_ section: Section) {
+    if methods.isEmpty, let member = section["methods"], !member.hasFault {
+      member.refuse("must name a method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
     }
     if let text = path?.text, let warning = Self.notationWarning(text) { section["path"]?.warn(warning) }
-    host = section.member("host")?.parsed("a host name", Self.parseHost)
-    if let member = section.member("headers") { readHeaders(member) }
-    readGraphQL(section)
+    guard section["graphql"] != nil,
+      let safe = methods.first(where: ["GET", "HEAD", "OPTIONS", "TRACE"].contains)
+    else { return }
+    section["methods"]?.refuse(
+      "has \(safe), but graphql goes by the body, in which POST sends its mutation; take \(safe) out")
   }
 
   /// The reason why a path may be in another framework's notation; `nil` if there is none. Its `$id` may also be a
@@ -42,17 +48,6 @@ extension RouteMatch {
     "$value",
   ]
 
-  private mutating func readGraphQL(_ section: Section) {
-    guard let member = section.member("graphql") else { return }
-    graphql = member.parsed("mutation") { text throws(Refusal) in
-      guard let kind = GraphQL(rawValue: text) else { throw Refusal("must be mutation") }
-      return kind
-    }
-    guard let safe = methods.first(where: ["GET", "HEAD", "OPTIONS", "TRACE"].contains) else { return }
-    section["methods"]?.refuse(
-      "has \(safe), but graphql goes by the body, in which POST sends its mutation; take \(safe) out")
-  }
-
   private mutating func readHeaders(_ member: Value) {
     let example = "a mapping such as {X-Api-Version: \"2\"}"
     guard let members = member.members(example) else { return }
@@ -69,7 +64,7 @@ extension RouteMatch {
         return value.parsed("a header's value", Self.parseHeaderValue)
           .map { RequiredHeader(name: name, value: $0) }
       } catch {
-        value.reader.refuse(value.path, at: value.keyPosition, error.message)
+        value.refuseName(error.message)
         return nil
       }
     }
@@ -83,8 +78,28 @@ extension RouteMatch {
     else { throw Refusal("must be a header's whole value, without spaces around it") }
     return text
   }
+}
 
-  private static func parseHost(_ text: String) throws(Refusal) -> String {
+extension Notation<[String]> {
+  fileprivate static let methods = Notation(
+    values: "a list such as [POST]",
+    read: { $0.list("a list such as [POST]", of: "a method", Token.method) },
+    show: { $0.isEmpty ? nil : .texts($0) })
+}
+
+extension Notation<PathPattern> {
+  fileprivate static let path = Notation.text("a path such as /v1/orders/{id}", show: { .text($0.text) }) {
+    text throws(Refusal) in
+    do throws(PathPattern.ParsingError) {
+      return try PathPattern(parsing: text)
+    } catch {
+      throw Refusal(error.reason)
+    }
+  }
+}
+
+extension Notation<String> {
+  fileprivate static let host = Notation.text("a host name", show: { .text($0) }) { text throws(Refusal) in
     if text.hasPrefix("["), text.hasSuffix("]") {
       guard let address = IPAddress(literal: text) else {
         throw Refusal("must have an IPv6 address between [ and ], such as [2001:db8::1]")

@@ -1,14 +1,6 @@
 import Idempotency
 
 extension RouteDraft {
-  /// Reads `batch`.
-  mutating func readBatch(_ section: Section) {
-    guard let member = section.member("batch") else { return }
-    var batch = policy.batch ?? BatchPolicy(items: "", key: "", results: "")
-    member.section { batch.read($0) }
-    policy.batch = batch
-  }
-
   /// Takes the key from each item, and refuses what a route with `batch` cannot do.
   mutating func adoptBatch(_ section: Section) {
     guard let batch = policy.batch, let member = section["batch"] ?? section["key"] ?? section["name"] else {
@@ -58,7 +50,7 @@ extension RouteDraft {
   }
 
   private func hasSources(_ key: Value) -> Bool {
-    !key.hasFault && key.members("a mapping")?.contains { $0.name == "from" } == true
+    !key.hasFault && key["from"] != nil
   }
 
   private func isInItems(_ part: CallerPart) -> Bool {
@@ -99,29 +91,42 @@ extension RouteDraft {
 }
 
 extension BatchPolicy {
-  fileprivate mutating func read(_ section: Section) {
-    items = Self.pointer("items", "/orders", section) ?? items
-    key = Self.pointer("key", "/request_id", section) ?? key
-    results = Self.pointer("results", "/results", section) ?? results
+  static let schema = Schema(BatchPolicy(items: "", key: "", results: ""), check: { $0.check($1) }) {
+    Member("items", \.items, .places("/orders"), "the array of items").required(missing("/orders")).identity()
+    Member("key", \.key, .pointer("/request_id"), "the key in an item").required(missing("/request_id"))
+      .identity()
+    Member("results", \.results, .places("/results"), "the array in the response").required(
+      missing("/results"))
+    Member("max_items", \.maxItems, .integer(1...1000), "items of a batch")
+  }
+
+  private static func missing(_ example: String) -> String {
+    "is missing: write a JSON pointer such as \(example)"
+  }
+
+  private func check(_ section: Section) {
     if section["key"] != nil, key.isEmpty, section.isSound("key") {
       section["key"]?.refuse("must name a member of the item, such as /request_id")
     }
-    section.integer("max_items", into: &maxItems, in: 1...1000)
+  }
+}
+
+extension Notation<String> {
+  fileprivate static func pointer(_ example: String) -> Notation {
+    .text("a JSON pointer such as \(example)", show: { .text($0) }) { text throws(Refusal) in
+      // The empty pointer names the whole text.
+      text.isEmpty ? text : try JSONPointer.parse(text)
+    }
   }
 
-  /// Reads a pointer, which must be given.
-  private static func pointer(_ name: String, _ example: String, _ section: Section) -> String? {
-    guard let member = section.member(name) else {
-      section.refuseMissing(name, "is missing: write a JSON pointer such as \(example)")
-      return nil
-    }
-    return member.parsed("a JSON pointer such as \(example)") { text throws(Refusal) in
-      // The empty pointer names the whole text.
-      guard !text.isEmpty else { return text }
-      guard name == "key" || !text.split(separator: "/").contains(where: { $0.allSatisfy(\.isNumber) }) else {
+  /// A pointer without places in arrays.
+  fileprivate static func places(_ example: String) -> Notation {
+    let pointer = pointer(example)
+    return .text(pointer.values, show: pointer.show) { text throws(Refusal) in
+      guard !text.split(separator: "/").contains(where: { $0.allSatisfy(\.isNumber) }) else {
         throw Refusal("must name members, not places in an array")
       }
-      return try JSONPointer.parse(text)
+      return text.isEmpty ? text : try JSONPointer.parse(text)
     }
   }
 }

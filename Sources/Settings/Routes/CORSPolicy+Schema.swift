@@ -2,10 +2,23 @@ import Idempotency
 import Wire
 
 extension CORSPolicy {
+  static let schema = Schema(CORSPolicy()) {
+    Member(
+      "origins", \.origins,
+      Notation(
+        values: "a list such as [https://shop.example]", read: { readOrigins($0) }, show: { .texts($0) }),
+      "the origins whose pages may read Semel's own responses"
+    ).required(
+      "is missing: name the origins whose pages may read Semel's own responses, such as [https://shop.example], "
+        + "or write cors: true")
+    Member("credentials", \.credentials, .flag, "whether these pages may send cookies and `Authorization`")
+  }
+
   /// Reads `false`, `true`, or a mapping with the origins that may read Semel's own responses.
   ///
   /// - Returns: `nil` for `false`, and for a value that is refused.
   static func read(_ member: Value) -> CORSPolicy? {
+    var policy = CORSPolicy()
     guard member.isMapping else {
       let isOn = member.parsed("true, false or {origins: [https://shop.example]}") { text throws(Refusal) in
         guard let flag = Bool(text) else {
@@ -13,27 +26,16 @@ extension CORSPolicy {
         }
         return flag
       }
-      return isOn == true ? CORSPolicy() : nil
+      return isOn == true ? policy : nil
     }
-    var policy = CORSPolicy()
-    member.section { policy.read($0) }
+    member.section { schema.read($0, into: &policy) }
     return policy
   }
 
-  private mutating func read(_ section: Section) {
-    if let member = section.member("origins") {
-      origins = Self.readOrigins(member)
-    } else {
-      section.refuseMissing(
-        "origins",
-        "is missing: name the origins whose pages may read Semel's own responses, such as [https://shop.example], "
-          + "or write cors: true")
-    }
-    section.flag("credentials", into: &credentials)
-  }
+  var shown: Shown { origins.isEmpty ? .flag(true) : Self.schema.shown(self) }
 
-  private static func readOrigins(_ member: Value) -> [String] {
-    guard let items = member.items("a list such as [https://shop.example]") else { return [] }
+  private static func readOrigins(_ member: Value) -> [String]? {
+    guard let items = member.items("a list such as [https://shop.example]") else { return nil }
     if items.isEmpty {
       member.refuse("must name an origin, such as https://shop.example; or write cors: true")
     }

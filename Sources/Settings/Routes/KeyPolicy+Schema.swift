@@ -10,8 +10,8 @@ extension KeyPolicy {
     Member("format", \.format, .word, "`uuid` refuses keys of another form")
     // Longer keys would fill a store's memory. RFC 9110 (section 4.1) recommends support for URIs of at least 8000
     // bytes.
-    Member("min_length", \.minLength, .integer(1...8000), "characters of a key")
-    Member("max_length", \.maxLength, .integer(1...8000), "characters of a key")
+    Member("min_length", \.minLength, .integer(1...8000), "the minimum number of characters of a key")
+    Member("max_length", \.maxLength, .integer(1...8000), "the maximum number of characters of a key")
   }
 
   private mutating func readSources(_ member: Value) {

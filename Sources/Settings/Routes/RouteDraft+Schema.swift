@@ -3,7 +3,7 @@ import Idempotency
 extension RouteDraft {
   /// The members that belong to a single route.
   static let ownSchema = Schema(RouteDraft()) {
-    Member("name", \.policy.name, .name(), "unique").required(
+    Member("name", \.policy.name, .name(), "the route's name, which is unique").required(
       "is missing: every route needs a name of its own"
     )
     .identity("with `endpoint: route`")
@@ -12,12 +12,12 @@ extension RouteDraft {
 
   /// The members of a route and of `defaults`.
   static let schema = Schema(RouteDraft()) {
-    Member("upstream", \.upstream, .name("the name of an upstream"), "the backend's name").identity()
+    Member("upstream", \.upstream, .name("the name of an upstream"), "the name of the upstream").identity()
       .standard("the only one")
     // Before all others, each of which overrides it.
     Member(
       "profile", \.policy.profile, values: Notation<RouteProfile>.word.values,
-      "what a well-known API documents",
+      "the presets of a well-known API",
       show: { $0.map { .word($0) } }
     ) { draft, value in
       if let profile = Notation<RouteProfile>.word.read(value) { draft.adopt(profile) }
@@ -38,10 +38,10 @@ extension RouteDraft {
     Member.section("fingerprint", \.fingerprint, Fingerprint.schema)
     Member(
       "mismatch_status", \.policy.mismatchStatus, .integer([409, 422, 400]),
-      "of another payload under a used key")
+      "the status for another payload under a used key")
     Member(
       "duplicates", \.policy.duplicates, .word,
-      "what a delivery does while another one is in flight")
+      "`reject` refuses a delivery at once while another one is in flight")
     Member("wait_timeout", \.policy.waitTimeout, .duration(), "the time for which a duplicate waits")
     Member(
       "max_waiters", \.policy.maxWaiters, .integer(1...100_000), "duplicates of one key that wait on a node")
@@ -69,7 +69,7 @@ extension RouteDraft {
     Member("behind", \.policy.behind, .word, "`own_keys`: the backend has a table of keys of its own")
     Member(
       "on_unknown", \.policy.onUnknown, .word,
-      "what follows an unknown outcome: nothing, a retry, a query")
+      "after `settle`, the next delivery runs (`retry`) or the backend is queried (`reconcile`)")
     Member(
       "max_attempts", \.policy.maxAttempts, .limit(atMost: 1_000_000),
       "attempts that are sent; 0 for no limit")
@@ -79,16 +79,16 @@ extension RouteDraft {
     // One buffer holds a body, and none takes more than 4 GiB.
     Member(
       "max_request_body", \.policy.maxRequestBody, .size(0...2 << 30),
-      "at most `limits.body_memory`"
+      "the size of a request's body; at most `limits.body_memory`"
     )
     .then { draft, _ in draft.policy.recipe = draft.policy.recipe.limited(to: draft.policy.maxRequestBody) }
     Member(
       "max_response_body", \.policy.maxResponseBody, .size(0...2 << 30),
-      "of a response that is recorded")
+      "the size of a response's body that is recorded")
     Member(
-      "response_timeout", \.policy.responseTimeout, .duration(atLeast: 1), "instead of the upstream's"
+      "response_timeout", \.policy.responseTimeout, .duration(atLeast: 1), "the time for a response"
     ).showing { .span($0.policy.timeToResponse) }.standard("the upstream's")
-    Member("set_cookie", \.policy.setCookie, .word, "whether `Set-Cookie` is recorded")
+    Member("set_cookie", \.policy.setCookie, .word, "`keep` records `Set-Cookie`, too")
     Member.optional("batch", \.policy.batch, BatchPolicy.schema)
     Member("stream", \.policy.stream, .flag, "`true` passes a response on as it comes, but for its end")
     Member(
@@ -100,7 +100,7 @@ extension RouteDraft {
     )
     .then { $0.checkShadow($1) }
     Member(
-      "retries", \.policy.retries, values: "off or a section", "what Semel repeats for its clients",
+      "retries", \.policy.retries, values: "off or a section", "the retries that Semel makes for its clients",
       show: { $0.map(RetryPolicy.schema.shown) ?? .text("off") }, read: { $0.readRetries($1) }
     ).parts(RetryPolicy.schema.rows)
     Member.optional("reconcile", \.policy.reconcile, ReconcilePolicy.schema)
@@ -109,19 +109,19 @@ extension RouteDraft {
 
 extension RouteDraft.Caller {
   fileprivate static let schema = Schema(
-    RouteDraft.Caller(), misplaced: { $0.misplaced($1) }, check: { $0.check($1) }
+    RouteDraft.Caller(), misplaced: { $0.misplaced($1.name) }, check: { $0.check($1) }
   ) {
     Member("shared", \.isShared, .flag, "`true`, instead of parts: all clients are one caller").identity()
       .showing { $0.isShared ? .flag(true) : nil }.standard("`false`").then { $0.adoptShared($1) }
     Member(
       "parts", \.policy.parts, values: "a list of \(CallerPart.allowed)",
-      "what says who the caller is",
+      "the parts of a request that say who its caller is",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
     ).identity().standard("required")
     Member("anonymous", \.policy.anonymous, .word, "`allow`: a missing part counts as an empty one")
     Member(
       "schemes", \.policy.schemes, .schemes,
-      "those of `Authorization` that stay the same over retries")
+      "further schemes of `Authorization` that stay the same over retries")
   }
 }
 

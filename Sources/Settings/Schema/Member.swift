@@ -19,6 +19,8 @@ struct Member<Root: Sendable>: Sendable {
   private(set) var standard: String?
   /// The refusal of a section without the member.
   private(set) var missing: String?
+  /// The kind of section that alone has the member; `nil` for all.
+  private(set) var kind: String?
   /// Whether a file may have the member. Others are only shown.
   private(set) var isReadable = true
   /// The members of a section, for the reference.
@@ -165,13 +167,18 @@ extension Member {
     with { ($0.missing, $0.standard) = (message, "required") }
   }
 
+  /// The same member, which one kind of section alone has.
+  func only(_ kind: String) -> Member { with { $0.kind = kind } }
+
   /// The same member, after which `body` runs, whether a file has the member or not.
   func then(_ body: @escaping @Sendable (inout Root, Section) -> Void) -> Member {
     with { $0.afterwards = body }
   }
 
-  /// The same member, with the members of a section in the reference.
-  func parts(_ rows: [ReferenceRow]) -> Member { with { $0.parts = rows.map { $0.within(name) } } }
+  /// The same member, with the members of its section in the reference.
+  func parts(_ rows: [ReferenceRow], within section: String? = nil) -> Member {
+    with { $0.parts = rows.map { $0.within(section ?? name) } }
+  }
 
   /// The same member, shown in its own way.
   func showing(_ show: @escaping @Sendable (Root) -> Shown?) -> Member { with { $0.show = show } }

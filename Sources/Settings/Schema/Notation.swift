@@ -89,7 +89,7 @@ extension Notation<Milliseconds> {
   static func duration(atLeast min: Milliseconds = 0, atMost max: Milliseconds = TimeSpan.max) -> Notation {
     let bounds = [
       min > 1 ? "from \(TimeSpan.text(min))" : min > 0 ? "above 0s" : nil,
-      max < TimeSpan.max ? "to \(TimeSpan.text(max))" : nil,
+      max < TimeSpan.max ? "up to \(TimeSpan.text(max))" : nil,
     ]
     let values = (["a duration"] + bounds.compactMap(\.self)).joined(separator: " ")
     return .text("a duration such as 30s", values: values, show: { .span($0) }) { text throws(Refusal) in

@@ -9,7 +9,7 @@ struct Schema<Root: Sendable>: Sendable {
   /// The members of earlier versions, each with the reason for which it is refused.
   private let removed: [String: String]
   /// The reason why a section does not take one of the members; `nil` if it does.
-  private let misplaced: @Sendable (Root, String) -> String?
+  private let misplaced: @Sendable (Root, Member<Root>) -> String?
   /// The members by which that is decided. With an error in one of them, no other is reported as misplaced or missing.
   private let deciding: [String]
   private let check: @Sendable (inout Root, Section) -> Void
@@ -17,7 +17,7 @@ struct Schema<Root: Sendable>: Sendable {
   /// - Parameter check: The rules between members, which runs after all of them are read.
   init(
     _ defaults: Root, removed: [String: String] = [:], deciding: [String] = [],
-    misplaced: @escaping @Sendable (Root, String) -> String? = { _, _ in nil },
+    misplaced: @escaping @Sendable (Root, Member<Root>) -> String? = { _, _ in nil },
     check: @escaping @Sendable (inout Root, Section) -> Void = { _, _ in },
     @MemberList<Root> _ members: () -> [Member<Root>]
   ) {
@@ -31,8 +31,10 @@ struct Schema<Root: Sendable>: Sendable {
 
   func read(_ section: Section, into root: inout Root) {
     for member in members where member.isReadable {
-      let isDecided = deciding.allSatisfy { section.isSound($0) }
-      if let reason = misplaced(root, member.name) {
+      let isDecided = members.allSatisfy { other in
+        !deciding.contains(other.name) || section.isSound(other.name) || misplaced(root, other) != nil
+      }
+      if let reason = misplaced(root, member) {
         if isDecided { section.refuse([member.name], reason) } else { section.declare([member.name]) }
       } else if let value = section.member(member.name) {
         member.read(value, into: &root)
@@ -53,11 +55,11 @@ struct Schema<Root: Sendable>: Sendable {
 
   /// The paths of the members that differ and cannot change before a restart.
   func changes(from old: Root, to new: Root) -> [String] {
-    members(in: old).filter { misplaced(new, $0.name) == nil }.flatMap { $0.changes(from: old, to: new) }
+    members(in: old).filter { misplaced(new, $0) == nil }.flatMap { $0.changes(from: old, to: new) }
   }
 
   private func members(in root: Root) -> [Member<Root>] {
-    members.filter { misplaced(root, $0.name) == nil }
+    members.filter { misplaced(root, $0) == nil }
   }
 
   /// Takes what may change live from another document.

@@ -121,17 +121,22 @@ extension StoreSettings {
 
   /// The reason why this kind of store does not take a member; `nil` if it does.
   private func misplaced(_ member: Member<StoreSettings>) -> String? {
-    switch (member.name, kind, redis.kind) {
-    case (_, .redis, _) where member.kind == Kind.embedded.rawValue: "belongs to kind: embedded; take it out"
-    case (_, .embedded, _):
-      member.kind == Kind.redis.rawValue ? "belongs to kind: redis; write that, or take it out" : nil
-    case ("nodes", _, .standalone): "belongs to topology: sentinel or cluster; write url, or take it out"
-    case ("url", _, .sentinel):
-      "belongs to topology: standalone; write the Sentinels' addresses in nodes"
-    case ("url", _, .cluster):
+    guard kind == .redis else {
+      return member.kind == Kind.redis.rawValue ? "belongs to kind: redis; write that, or take it out" : nil
+    }
+    if member.kind == Kind.embedded.rawValue { return "belongs to kind: embedded; take it out" }
+    return Self.misplaced(member.name, in: redis.kind)
+  }
+
+  /// The reason why a topology of Redis does not take a member; `nil` if it does.
+  private static func misplaced(_ name: String, in topology: RedisSettings.Kind) -> String? {
+    switch (name, topology) {
+    case ("nodes", .standalone): "belongs to topology: sentinel or cluster; write url, or take it out"
+    case ("url", .sentinel): "belongs to topology: standalone; write the Sentinels' addresses in nodes"
+    case ("url", .cluster):
       "belongs to topology: standalone; write the host and port in nodes (a cluster has database 0 alone)"
-    case ("master_name", _, .standalone), ("master_name", _, .cluster), ("sentinel", _, .standalone),
-      ("sentinel", _, .cluster):
+    case ("master_name", .standalone), ("master_name", .cluster), ("sentinel", .standalone),
+      ("sentinel", .cluster):
       "belongs to topology: sentinel; take it out"
     default: nil
     }

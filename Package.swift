@@ -274,7 +274,7 @@ let package = Package(
       "SettingsTests",
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", server("Yams", "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
-    tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics]),
+    tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics, logging]),
     tests("AdminTests", ["Admin", "Idempotency", "Telemetry", logging, httpTypes]),
     tests("ConformanceTests", ["Conformance", "TestSupport", nioCore]),
     .executableTarget(

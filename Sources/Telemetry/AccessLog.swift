@@ -26,16 +26,20 @@ public struct AccessLog: Sendable {
   /// Writes the entry of an ended request, unless the log is disabled or sampling omits it, or too many like it come
   /// from strangers.
   ///
-  /// - Parameter now: The time of a monotonic clock, in nanoseconds.
+  /// - Parameters:
+  ///   - now: The time of a monotonic clock, in nanoseconds.
+  ///   - line: The memory in which the entry is formatted: the caller's own, so that an entry needs none of its own.
   /// - Returns: Whether to call `writeLeftOut` in a second.
-  public func write(_ entry: borrowing AccessLogEntry, now: @autoclosure () -> UInt64) -> Bool {
+  public func write(
+    _ entry: borrowing AccessLogEntry, now: @autoclosure () -> UInt64, in line: inout LogLine
+  ) -> Bool {
     guard isEnabled, isWanted(entry) else { return false }
     if let reason = entry.refusal, entry.outcome == .refused, entry.callerDigest == nil,
       case .leaveOut(let isFirst) = refusals.pace.withLock({ [now = now()] in $0.count(reason, now: now) })
     {
       return isFirst
     }
-    write(entry)
+    write(entry, in: &line)
     return false
   }
 
@@ -43,7 +47,7 @@ public struct AccessLog: Sendable {
   public func writeLeftOut() {
     for (reason, count) in refusals.pace.withLock({ $0.takeLeftOut() }) {
       var line = LogLine(format: format)
-      line.add("time", Timestamp.now())
+      line.addTime()
       line.add("level", "info")
       line.add("message", "refused requests left out")
       line.add("reason", reason.text)
@@ -52,9 +56,9 @@ public struct AccessLog: Sendable {
     }
   }
 
-  private func write(_ entry: borrowing AccessLogEntry) {
-    var line = LogLine(format: format)
-    line.add("time", Timestamp.now())
+  private func write(_ entry: borrowing AccessLogEntry, in line: inout LogLine) {
+    line.restart(as: format)
+    line.addTime()
     line.add("level", "info")
     line.add("message", "request")
     if let route = entry.route { line.add("route", route) }
@@ -70,7 +74,7 @@ public struct AccessLog: Sendable {
     if let time = entry.claimMicroseconds { line.add("claim_ms", microseconds: time) }
     if let time = entry.upstreamMicroseconds { line.add("upstream_ms", microseconds: time) }
     if let time = entry.recordMicroseconds { line.add("record_ms", microseconds: time) }
-    if let trace = entry.trace { line.add("trace_id", trace.context.traceText) }
+    if let trace = entry.trace { line.add("trace_id", traceOf: trace.context) }
     if entry.hungUp { line.add("hung_up", "true") }
     if entry.outcome == .replayed, replaySample > 1 { line.add("sample", replaySample) }
     sink.write(line.end())

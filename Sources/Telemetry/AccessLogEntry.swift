@@ -50,7 +50,7 @@ public struct AccessLogEntry: ~Copyable, Sendable {
   public var loss: LossCause?
   /// The record's ID, as sent to the backend, by which an operator finds the record; `nil` if the request has no
   /// record.
-  public var recordID: String?
+  public var recordID: RecordID?
   /// The number of a batch's items; `nil` for any other request.
   public var items: Int?
   /// The IDs of the first records of a batch, with commas between them.

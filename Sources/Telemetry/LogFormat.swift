@@ -1,3 +1,5 @@
+import Idempotency
+import Platform
 import Wire
 
 /// The format of log entries: one JSON object, or `name=value` pairs, per line.
@@ -5,23 +7,87 @@ public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 
 /// A log entry under construction.
 ///
-/// Members keep their order and are escaped, so that data from a client cannot forge an entry.
+/// Members keep their order and are escaped, so that data from a client cannot forge an entry. A member is one step of
+/// the array's, since each step costs as much as the bytes of a short member.
 public struct LogLine {
+  /// The length that an entry of the access log rarely exceeds, in bytes.
+  private static let usualLength = 512
+
   /// The entry so far.
   public private(set) var bytes: [UInt8] = []
-  private let format: LogFormat
+  private var format: LogFormat
 
-  /// Begins an entry. `capacity` is the number of bytes that are reserved for it.
-  public init(format: LogFormat, capacity: Int = 320) {
+  /// Begins an entry.
+  public init(format: LogFormat) {
     self.format = format
-    bytes.reserveCapacity(capacity)
+    restart(as: format)
+  }
+
+  /// Begins another entry in the memory of the last one.
+  public mutating func restart(as format: LogFormat) {
+    self.format = format
+    bytes.removeAll(keepingCapacity: true)
+    bytes.reserveCapacity(Self.usualLength)
     if format == .json { bytes.append(UInt8(ascii: "{")) }
   }
 
   /// Adds a member whose value is text.
-  public mutating func add(_ name: StaticString, _ value: some StringProtocol) {
-    begin(name)
-    bytes.appendJSONString(value)
+  public mutating func add(_ name: StaticString, _ value: String) {
+    var value = value
+    value.withUTF8 { text in
+      if text.isPlainInJSON {
+        addQuoted(name, length: text.count) { place in
+          if let start = text.baseAddress { place.copyMemory(from: start, byteCount: text.count) }
+        }
+      } else {
+        add(name, longest: 0) { _ in 0 }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.appendEscaped(text)
+        bytes.append(UInt8(ascii: "\""))
+      }
+    }
+  }
+
+  /// Adds a member whose value is a number.
+  public mutating func add(_ name: StaticString, _ value: Int) {
+    guard value >= 0 else {
+      add(name, longest: 0) { _ in 0 }
+      return bytes.append(contentsOf: String(value).utf8)
+    }
+    add(name, longest: ASCII.maxDecimalLength) { ASCII.writeDecimal(value, to: $0) }
+  }
+
+  /// Adds a duration, given in microseconds, as milliseconds with three decimals.
+  public mutating func add(_ name: StaticString, microseconds: Int64) {
+    let (whole, rest) = Int(max(microseconds, 0)).quotientAndRemainder(dividingBy: 1000)
+    add(name, longest: ASCII.maxDecimalLength + 4) { place in
+      let end = place + ASCII.writeDecimal(whole, to: place)
+      end.storeBytes(of: UInt8(ascii: "."), as: UInt8.self)
+      end.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest / 100), toByteOffset: 1, as: UInt8.self)
+      ASCII.writeTwoDigits(rest % 100, to: end + 2)
+      return end + 4 - place
+    }
+  }
+
+  /// Adds the present time as the member `time`.
+  public mutating func addTime() {
+    let now = WallClock.milliseconds()
+    addQuoted("time", length: Timestamp.length) { Timestamp.write(milliseconds: now, to: $0) }
+  }
+
+  /// Adds a member whose value is a record's ID.
+  public mutating func add(_ name: StaticString, _ id: RecordID) {
+    addQuoted(name, length: Digest256.textLength) { place in
+      id.digest.writeText(to: place.assumingMemoryBound(to: UInt8.self))
+    }
+  }
+
+  /// Adds a member whose value is the ID of a trace.
+  public mutating func add(_ name: StaticString, traceOf context: TraceContext) {
+    addQuoted(name, length: 32) { place in
+      context.traceHigh.writeHex(to: place)
+      context.traceLow.writeHex(to: place + 16)
+    }
   }
 
   /// Adds a member whose name is known only at run time.
@@ -36,53 +102,75 @@ public struct LogLine {
     bytes.append(contentsOf: String(value).utf8)
   }
 
-  private mutating func begin(named name: String) {
-    separate()
-    if format == .json { bytes.append(UInt8(ascii: "\"")) }
-    bytes.appendEscaped(name.utf8)
-    if format == .json { bytes.append(UInt8(ascii: "\"")) }
-    bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
-  }
-
-  /// Adds a member whose value is a number.
-  public mutating func add(_ name: StaticString, _ value: Int) {
-    begin(name)
-    bytes.append(contentsOf: String(value).utf8)
-  }
-
-  /// Adds a duration, given in microseconds, as milliseconds with three decimals.
-  public mutating func add(_ name: StaticString, microseconds: Int64) {
-    begin(name)
-    bytes.append(contentsOf: String(microseconds / 1000).utf8)
-    bytes.append(UInt8(ascii: "."))
-    let rest = String(microseconds % 1000)
-    for _ in rest.utf8.count..<3 { bytes.append(UInt8(ascii: "0")) }
-    bytes.append(contentsOf: rest.utf8)
-  }
-
   /// Returns the finished entry, which ends in a line feed.
-  public consuming func end() -> [UInt8] {
+  public mutating func end() -> [UInt8] {
     if format == .json { bytes.append(UInt8(ascii: "}")) }
     bytes.append(UInt8(ascii: "\n"))
     return bytes
   }
+}
 
-  private mutating func begin(_ name: StaticString) {
-    separate()
-    if format == .json { bytes.append(UInt8(ascii: "\"")) }
-    bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-    if format == .json {
-      bytes.append(UInt8(ascii: "\""))
-      bytes.append(UInt8(ascii: ":"))
-    } else {
-      bytes.append(UInt8(ascii: "="))
+// The form of a member.
+extension LogLine {
+  private var isFirst: Bool { bytes.count == (format == .json ? 1 : 0) }
+
+  /// Adds a member whose value is `length` plain bytes, which the caller writes, in quotes.
+  private mutating func addQuoted(
+    _ name: StaticString, length: Int, _ writeText: (UnsafeMutableRawPointer) -> Void
+  ) {
+    add(name, longest: length + 2) { place in
+      place.storeBytes(of: UInt8(ascii: "\""), as: UInt8.self)
+      writeText(place + 1)
+      place.storeBytes(of: UInt8(ascii: "\""), toByteOffset: length + 1, as: UInt8.self)
+      return length + 2
     }
   }
 
-  private mutating func separate() {
-    switch format {
-    case .json: if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-    case .text: if !bytes.isEmpty { bytes.append(UInt8(ascii: " ")) }
+  /// Adds a member.
+  ///
+  /// - Parameters:
+  ///   - longest: The maximum length of the value.
+  ///   - writeValue: Writes the value, and returns its length.
+  @inline(__always)
+  private mutating func add(
+    _ name: StaticString, longest: Int, _ writeValue: (UnsafeMutableRawPointer) -> Int
+  ) {
+    let (format, isFirst) = (format, isFirst)
+    // A separator, two quotes and a colon.
+    bytes.append(addingCapacity: name.utf8CodeUnitCount + 4 + longest) { output in
+      output.withUnsafeMutableBufferPointer { space, count in
+        guard let start = UnsafeMutableRawPointer(space.baseAddress) else { return }
+        let value = Self.writeName(name, of: format, isFirst: isFirst, to: start)
+        let length = writeValue(value)
+        invariant(length <= longest, "a log entry's value longer than the room for it")
+        count = value + length - start
+      }
     }
+  }
+
+  /// Writes a member's name and what is around it, and returns the place of its value.
+  private static func writeName(
+    _ name: StaticString, of format: LogFormat, isFirst: Bool, to start: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    var place = start
+    func put(_ byte: UInt8) {
+      place.storeBytes(of: byte, as: UInt8.self)
+      place += 1
+    }
+    if !isFirst { put(format == .json ? UInt8(ascii: ",") : UInt8(ascii: " ")) }
+    if format == .json { put(UInt8(ascii: "\"")) }
+    place.copyMemory(from: name.utf8Start, byteCount: name.utf8CodeUnitCount)
+    place += name.utf8CodeUnitCount
+    if format == .json { put(UInt8(ascii: "\"")) }
+    put(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
+    return place
+  }
+
+  private mutating func begin(named name: String) {
+    if !isFirst { bytes.append(format == .json ? UInt8(ascii: ",") : UInt8(ascii: " ")) }
+    if format == .json { bytes.append(UInt8(ascii: "\"")) }
+    bytes.appendEscaped(name.utf8)
+    if format == .json { bytes.append(UInt8(ascii: "\"")) }
+    bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
   }
 }

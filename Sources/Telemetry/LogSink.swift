@@ -4,29 +4,45 @@ import Synchronization
 
 /// Takes whole log entries from any thread and writes them to a file descriptor from a thread of its own.
 ///
-/// An entry costs its copy and a short lock; a slow reader of the log never delays a request. Entries that exceed
-/// `capacity`, and entries that the descriptor refuses, are dropped and counted; the next batch ends in an entry with
-/// their number. A mutex guards its state, a POSIX one, since the writing thread sleeps on a condition variable; hence
-/// `@unchecked Sendable`.
+/// An entry costs its copy and a short lock; a slow reader of the log never delays a request. The first entry of a
+/// batch wakes the writing thread, which then pauses for others: it writes after the pause, or as soon as `batchLength`
+/// bytes wait, an urgent entry comes, or somebody waits for what was taken so far. So a busy process pays for a switch
+/// and a `write` some dozens of times a second, and not with each request.
+///
+/// Entries that exceed `capacity`, and entries that the descriptor refuses, are dropped and counted; the next batch
+/// ends in an entry with their number. A mutex guards its state, a POSIX one, since the writing thread sleeps on a
+/// condition variable; hence `@unchecked Sendable`.
 public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
+    /// Whether they are written without a further pause.
+    var isDue = false
+    /// The number of batches that the writing thread took.
+    var batches = 0
     var dropped = 0
     var droppedInAll = 0
     /// The number of sleeps because the descriptor had no room.
     var sleeps = 0
   }
 
+  /// The number of bytes that are written without a further pause. It is half of what an empty pipe takes (`pipe(7)`),
+  /// so that a batch fits beside the one before.
+  static let batchLength = 32 << 10
   /// The longest sleep between two attempts to write to a descriptor that takes nothing, in milliseconds.
   private static let maxPollMilliseconds: Int32 = 1000
 
   private let descriptor: Int32
   private let capacity: Int
+  /// The longest pause before a batch is written, in milliseconds.
+  private let pause: Int
   /// The format of its own entries.
   private let format: LogFormat
-  /// The bytes that wait. Guarded by `lock`, like `isWriting`.
+  /// The entries that wait. Guarded by `lock`.
   private var pending = Pending()
-  private var isWriting = false
+  /// The number of bytes that were taken, and the number of those that were written or refused. Changed under `lock`; a
+  /// thread that crashes reads them without it.
+  private let taken = Atomic<Int>(0)
+  private let written = Atomic<Int>(0)
   /// Whether the last line written lacks its line feed. Used by the writing thread alone.
   private var isMidLine = false
   /// The number that the sink's own entry at the end of the present batch states; 0 if it has none. Used by the writing
@@ -34,7 +50,7 @@ public final class LogSink: @unchecked Sendable {
   private var reported = 0
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let filled: UnsafeMutablePointer<pthread_cond_t>
-  private let emptied: UnsafeMutablePointer<pthread_cond_t>
+  private let progressed: UnsafeMutablePointer<pthread_cond_t>
 
   /// Creates a sink and starts its writing thread.
   ///
@@ -42,24 +58,34 @@ public final class LogSink: @unchecked Sendable {
   ///   - descriptor: The file descriptor that entries are written to; standard output by default.
   ///   - capacity: The maximum number of bytes that wait to be written; 8 MiB, which is some 30,000 entries, by
   ///     default.
+  ///   - pause: The longest pause before a batch is written, in milliseconds; 20, which nobody who reads a log notices,
+  ///     by default.
   ///   - format: The format of the sink's own entries.
   public init(
-    descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20, format: LogFormat = .json
+    descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20, pause: Int = 20, format: LogFormat = .json
   ) {
     self.format = format
     self.descriptor = descriptor
     self.capacity = capacity
+    self.pause = pause
     lock = .allocate(capacity: 1)
     filled = .allocate(capacity: 1)
-    emptied = .allocate(capacity: 1)
+    progressed = .allocate(capacity: 1)
     pthread_mutex_init(lock, nil)
-    pthread_cond_init(filled, nil)
-    pthread_cond_init(emptied, nil)
+    // Both waits have a limit, which no change of the wall clock may stretch.
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    pthread_cond_init(filled, &attributes)
+    pthread_cond_init(progressed, &attributes)
+    pthread_condattr_destroy(&attributes)
     startNeededThread { [self] in run() }
   }
 
   /// Takes one entry, which ends in a line feed.
-  public func write(_ line: some Collection<UInt8>) {
+  ///
+  /// - Parameter isUrgent: Whether it is written at once, with those that wait.
+  public func write(_ line: [UInt8], isUrgent: Bool = false) {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     guard pending.bytes.count + line.count <= capacity else {
@@ -67,9 +93,12 @@ public final class LogSink: @unchecked Sendable {
       pending.droppedInAll += 1
       return
     }
-    let wasEmpty = pending.bytes.isEmpty
+    let isFirst = pending.bytes.isEmpty
     pending.bytes.append(contentsOf: line)
-    if wasEmpty { pthread_cond_signal(filled) }
+    taken.wrappingAdd(line.count, ordering: .releasing)
+    let becomesDue = !pending.isDue && (isUrgent || pending.bytes.count >= Self.batchLength)
+    if becomesDue { pending.isDue = true }
+    if isFirst || becomesDue { pthread_cond_signal(filled) }
   }
 
   /// The number of entries for which there was no room, or which the descriptor refused.
@@ -86,44 +115,82 @@ public final class LogSink: @unchecked Sendable {
     return pending.sleeps
   }
 
-  /// Waits until all entries are written.
+  /// The number of batches that the writing thread took.
+  var batches: Int {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return pending.batches
+  }
+
+  /// Waits until all entries that were taken so far are written.
   ///
   /// - Returns: False if the descriptor did not take them within `seconds`.
   @discardableResult
   public func flush(within seconds: Int = 5) -> Bool {
-    var end = timespec()
-    clock_gettime(CLOCK_REALTIME, &end)
-    end.tv_sec += seconds
+    var end = Self.time(milliseconds: seconds * 1000)
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
-    while !pending.bytes.isEmpty || isWriting {
-      guard pthread_cond_timedwait(emptied, lock, &end) == 0 else { return false }
+    let wanted = taken.load(ordering: .relaxed)
+    if !pending.bytes.isEmpty {
+      pending.isDue = true
+      pthread_cond_signal(filled)
+    }
+    while written.load(ordering: .relaxed) < wanted {
+      guard pthread_cond_timedwait(progressed, lock, &end) == 0 else { return false }
     }
     return true
+  }
+
+  /// Waits until the entries that were taken so far are written, or for the given number of milliseconds, without a
+  /// lock: the thread that calls it may hold that.
+  func awaitWritten(milliseconds: Int32) {
+    let wanted = taken.load(ordering: .acquiring)
+    for _ in 0..<milliseconds where written.load(ordering: .acquiring) < wanted { poll(nil, 0, 1) }
+  }
+
+  /// The time by the monotonic clock in a number of milliseconds.
+  private static func time(milliseconds: Int) -> timespec {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    let nanoseconds = time.tv_nsec + milliseconds % 1000 * 1_000_000
+    time.tv_sec += milliseconds / 1000 + nanoseconds / 1_000_000_000
+    time.tv_nsec = nanoseconds % 1_000_000_000
+    return time
   }
 
   private func run() {
     var batch: [UInt8] = []
     while true {
       pthread_mutex_lock(lock)
-      isWriting = false
-      if pending.bytes.isEmpty { pthread_cond_broadcast(emptied) }
       while pending.bytes.isEmpty { pthread_cond_wait(filled, lock) }
+      pauseForMore()
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &pending.bytes)
       if isMidLine { batch.insert(UInt8(ascii: "\n"), at: 0) }
       reported = pending.dropped
       if reported > 0 { batch.append(contentsOf: droppedEntry(reported)) }
       pending.dropped = 0
-      isWriting = true
+      pending.isDue = false
+      pending.batches += 1
+      let end = taken.load(ordering: .relaxed)
       pthread_mutex_unlock(lock)
       writeAll(batch)
+      pthread_mutex_lock(lock)
+      written.store(end, ordering: .releasing)
+      pthread_cond_broadcast(progressed)
+      pthread_mutex_unlock(lock)
     }
+  }
+
+  /// Waits, with `lock` held, until the entries that wait are due, or the pause is over.
+  private func pauseForMore() {
+    var end = Self.time(milliseconds: pause)
+    while !pending.isDue, pthread_cond_timedwait(filled, lock, &end) == 0 {}
   }
 
   private func droppedEntry(_ count: Int) -> [UInt8] {
     var line = LogLine(format: format)
-    line.add("time", Timestamp.now())
+    line.addTime()
     line.add("level", "error")
     line.add("message", "log lines dropped")
     line.add("count", count)

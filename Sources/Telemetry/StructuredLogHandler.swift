@@ -1,7 +1,8 @@
 import Logging
 
 /// A `swift-log` handler that writes one structured entry per message. A value is a number if its metadata is an `Int`
-/// (`.stringConvertible`), else text.
+/// (`.stringConvertible`), else text. Entries from `notice` on are written at once, which those of operators' changes
+/// are.
 public struct StructuredLogHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   /// The least severe level that is logged. A single logger can only be less verbose than the process.
@@ -29,7 +30,7 @@ public struct StructuredLogHandler: LogHandler {
 
   public func log(event: LogEvent) {
     var line = LogLine(format: format)
-    line.add("time", Timestamp.now())
+    line.addTime()
     line.add("level", event.level.rawValue)
     line.add("logger", label)
     line.add("message", "\(event.message)")
@@ -41,6 +42,6 @@ public struct StructuredLogHandler: LogHandler {
         line.add(named: name, "\(value)")
       }
     }
-    sink.write(line.end())
+    sink.write(line.end(), isUrgent: event.level >= .notice)
   }
 }

@@ -1,22 +1,43 @@
-import Glibc
 import Platform
+import Wire
 
-/// The format of times in log entries and documents.
+/// The format of times in log entries and documents: RFC 3339 in UTC with milliseconds, such as
+/// `2026-01-31T08:15:30.042Z`.
 public enum Timestamp {
-  /// Returns the time as RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
+  /// The length of every time, in bytes.
+  static let length = 24
+
+  private static let template: StaticString = "1970-01-01T00:00:00.000Z"
+  /// The last millisecond of the year 9999, since the format has four digits for the year.
+  private static let last: Int64 = 253_402_300_799_999
+
+  /// Returns the present time.
   public static func now() -> String { text(milliseconds: WallClock.milliseconds()) }
 
-  /// Returns a time, given in milliseconds since 1970, as RFC 3339 in UTC.
+  /// Returns a time, given in milliseconds since 1970.
   public static func text(milliseconds: Int64) -> String {
-    var seconds = time_t(milliseconds / 1000)
-    var parts = tm()
-    gmtime_r(&seconds, &parts)
-    let padded = { (value: Int32, width: Int) in
-      let digits = String(value)
-      return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    String(unsafeUninitializedCapacity: length) { space in
+      guard let start = space.baseAddress else { return 0 }
+      write(milliseconds: milliseconds, to: start)
+      return length
     }
-    let date = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
-    let time = "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
-    return "\(date)T\(time).\(padded(Int32(milliseconds % 1000), 3))Z"
+  }
+
+  /// Writes a time, given in milliseconds since 1970 and clamped to the years 1970 to 9999, to memory that has room for
+  /// it.
+  static func write(milliseconds: Int64, to place: UnsafeMutableRawPointer) {
+    let time = Int(min(max(milliseconds, 0), last))
+    let (seconds, rest) = (time / 1000, time % 1000)
+    let date = CivilDate(days: seconds / 86_400)
+    place.copyMemory(from: template.utf8Start, byteCount: length)
+    ASCII.writeTwoDigits(date.year / 100, to: place)
+    ASCII.writeTwoDigits(date.year % 100, to: place + 2)
+    ASCII.writeTwoDigits(date.month, to: place + 5)
+    ASCII.writeTwoDigits(date.day, to: place + 8)
+    ASCII.writeTwoDigits(seconds / 3600 % 24, to: place + 11)
+    ASCII.writeTwoDigits(seconds / 60 % 60, to: place + 14)
+    ASCII.writeTwoDigits(seconds % 60, to: place + 17)
+    ASCII.writeTwoDigits(rest / 10, to: place + 20)
+    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: 22, as: UInt8.self)
   }
 }

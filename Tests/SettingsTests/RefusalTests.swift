@@ -163,7 +163,7 @@ struct RefusalTests {
     ),
     (
       "store: {kind: redis, url: \"redis://h\", plain_claims: always}",
-      "2:54: store.plain_claims: is no setting any more: every claim takes the script; take it out"
+      "2:40: store.plain_claims: is no setting any more: every claim takes the script; take it out"
     ),
     (
       "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import Logging
 import Platform
 import Synchronization
 import Testing
@@ -13,6 +14,22 @@ struct LogSinkTests {
     var ends: [Int32] = [0, 0]
     try #require(Glibc.pipe(&ends) == 0)
     return (ends[0], ends[1])
+  }
+
+  /// A pause that no test outlasts, in milliseconds.
+  private static let endless = 3_600_000
+
+  /// Reads until this number of lines has arrived, or none has for 20 s.
+  private static func awaitLines(_ count: Int, from descriptor: Int32) -> [Substring] {
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while all.count(where: { $0 == UInt8(ascii: "\n") }) < count {
+      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard poll(&entry, 1, 20_000) == 1 else { break }
+      let length = read(descriptor, &buffer, buffer.count)
+      all += buffer[..<max(length, 0)]
+    }
+    return String(decoding: all, as: UTF8.self).split(separator: "\n")
   }
 
   private static func readAll(_ descriptor: Int32) -> String {
@@ -30,6 +47,67 @@ struct LogSinkTests {
     close(ends.write)
     let lines = Self.readAll(ends.read).split(separator: "\n")
     #expect(lines == (0..<100).map { "line \($0)" })
+    close(ends.read)
+  }
+
+  @Test func `an entry alone is written after the pause`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write)
+    sink.write(Array("alone\n".utf8))
+    #expect(Self.awaitLines(1, from: ends.read) == ["alone"])
+    #expect(sink.batches == 1)
+  }
+
+  @Test func `entries that follow one another wait for each other, and a flush ends their wait`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write, pause: Self.endless)
+    for index in 0..<100 { sink.write(Array("line \(index)\n".utf8)) }
+    #expect(sink.flush(within: 20))
+    #expect(sink.batches == 1)
+    #expect(Self.awaitLines(100, from: ends.read) == (0..<100).map { "line \($0)" })
+  }
+
+  @Test func `entries are written once there is much of them`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write, pause: Self.endless)
+    let line = String(repeating: "x", count: 1023)
+    for _ in 0..<LogSink.batchLength / 1024 { sink.write(Array("\(line)\n".utf8)) }
+    #expect(Self.awaitLines(32, from: ends.read) == Array(repeating: line[...], count: 32))
+    #expect(sink.batches == 1)
+  }
+
+  @Test(arguments: [Logger.Level.notice, .warning, .error, .critical])
+  func `a warning is written at once, with the entries before it`(level: Logger.Level) throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write, pause: Self.endless)
+    let logger = Logger(label: "semel") {
+      StructuredLogHandler(label: $0, threshold: LogThreshold(.trace), format: .text, sink: sink)
+    }
+    logger.info("first")
+    logger.log(level: level, "second")
+    let lines = Self.awaitLines(2, from: ends.read)
+    #expect(lines.count == 2 && lines[0].contains("first") && lines[1].contains("second"))
+    #expect(sink.batches == 1)
+  }
+
+  /// The budget of the access log: a request costs no write of its own.
+  @Test func `the entries of a thousand requests take a write for each 32 KiB`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write, pause: Self.endless)
+    let log = AccessLog(sink: sink, format: .json, isEnabled: true)
+    let reader = ReaderThread(descriptor: ends.read)
+    var line = LogLine(format: .json)
+    for _ in 0..<1000 {
+      var entry = AccessLogEntry()
+      entry.outcome = .executed
+      entry.route = "create-order"
+      #expect(!log.write(entry, now: 1, in: &line))
+    }
+    #expect(sink.flush(within: 20))
+    close(ends.write)
+    let text = reader.join()
+    #expect(text.split(separator: "\n").count == 1000)
+    #expect(sink.batches <= text.utf8.count / LogSink.batchLength + 1)
     close(ends.read)
   }
 

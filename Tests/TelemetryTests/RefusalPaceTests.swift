@@ -30,12 +30,13 @@ struct RefusalPaceTests {
     let sink = LogSink(descriptor: ends[1])
     let log = AccessLog(sink: sink, format: .json, isEnabled: true)
     var isDue: [Bool] = []
+    var line = LogLine(format: .json)
     for _ in 0..<250 {
       var entry = AccessLogEntry()
       entry.outcome = .refused
       entry.refusal = .keyMissing
       entry.callerDigest = caller
-      isDue.append(log.write(entry, now: 1))
+      isDue.append(log.write(entry, now: 1, in: &line))
     }
     log.writeLeftOut()
     #expect(sink.flush(within: 20))

@@ -40,6 +40,7 @@ struct Assembly {
   ///
   /// - Throws: `ExitCode`, once the log and the standard error name the reason.
   func run(beside services: [any Service] = []) async throws {
+    log.sink.surviveCrashes()
     for warning in settings.warnings { logger.warning("\(warning)") }
     defer { log.close() }
     do throws(any Error) {

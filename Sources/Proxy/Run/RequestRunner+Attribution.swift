@@ -100,7 +100,7 @@ extension RequestRunner {
   func noteInquiry(_ inquiry: OutcomeInquiry) {
     noteRoute(inquiry.route)
     guard configuration.accessLog.isEnabled else { return }
-    delivery.logEntry.recordID = inquiry.id.text
+    delivery.logEntry.recordID = inquiry.id
     delivery.logEntry.keyDigest = inquiry.key.digestText(by: environment.digests)
   }
 

@@ -61,7 +61,7 @@ extension RequestRunner {
     guard configuration.accessLog.isEnabled else { return }
     delivery.logEntry.client = delivery.peer.loggedAddress
     delivery.logEntry.method = head.loggedMethod
-    if let id = delivery.recordID { delivery.logEntry.recordID = id.text }
+    if let id = delivery.recordID { delivery.logEntry.recordID = id }
     worker.downstream.write(delivery.logEntry, to: configuration.accessLog)
   }
 

@@ -58,6 +58,8 @@ final class Downstream: @unchecked Sendable {
   let writes: WriteBatch
   var connections = Roster<any DownstreamConnection>()
   private var resting = RestingConnections()
+  /// The memory in which the loop's entries of the access log are formatted, one after another.
+  private var logLine = LogLine(format: .json)
   /// Runs one delivery to its end, which may outlive the client's connection.
   var start: (Delivery) -> Void = { _ in
     invariantBroken("a delivery before its runner was set")
@@ -93,7 +95,7 @@ final class Downstream: @unchecked Sendable {
 
   /// Writes an entry of the access log, and in a second the number of those that it leaves out.
   func write(_ entry: borrowing AccessLogEntry, to log: AccessLog) {
-    guard log.write(entry, now: NIODeadline.now().uptimeNanoseconds) else { return }
+    guard log.write(entry, now: NIODeadline.now().uptimeNanoseconds, in: &logLine) else { return }
     _ = context.timers.start(milliseconds: 1000) { log.writeLeftOut() }
   }
 

@@ -44,7 +44,7 @@ extension ByteBuffer {
 
   /// Writes a field line whose value is a non-negative number.
   public mutating func writeFieldLine(_ name: StaticString, _ value: Int) {
-    writeFieldLine(name, longest: Self.maxDigits) { Self.writeDecimal(value, to: $0) }
+    writeFieldLine(name, longest: ASCII.maxDecimalLength) { ASCII.writeDecimal(value, to: $0) }
   }
 
   /// Writes a request line (RFC 9112, section 3) and CRLF.
@@ -105,27 +105,9 @@ extension ByteBuffer {
 
   /// Writes a non-negative number in decimal digits, without the detour of a string.
   public mutating func writeDecimal(_ number: Int) {
-    writeWithUnsafeMutableBytes(minimumWritableBytes: Self.maxDigits) { space in
-      space.baseAddress.map { Self.writeDecimal(number, to: $0) } ?? 0
+    writeWithUnsafeMutableBytes(minimumWritableBytes: ASCII.maxDecimalLength) { space in
+      space.baseAddress.map { ASCII.writeDecimal(number, to: $0) } ?? 0
     }
-  }
-
-  /// The length of the largest number.
-  private static var maxDigits: Int { 19 }
-
-  private static func writeDecimal(_ number: Int, to place: UnsafeMutableRawPointer) -> Int {
-    var digits = 1
-    var rest = number / 10
-    while rest > 0 {
-      digits += 1
-      rest /= 10
-    }
-    rest = number
-    for index in (0..<digits).reversed() {
-      place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
-      rest /= 10
-    }
-    return digits
   }
 }
 

@@ -1,12 +1,12 @@
 /// A day of the Gregorian calendar, which converts to and from days since 1970-01-01.
 ///
 /// Years are counted from March, so that the leap day is the last day of its year; 400 years have 146097 days.
-struct CivilDate: Equatable {
-  let year: Int
+public struct CivilDate: Equatable {
+  public let year: Int
   /// The month, from 1 to 12.
-  let month: Int
+  public let month: Int
   /// The day of the month, from 1 to 31.
-  let day: Int
+  public let day: Int
 
   init(year: Int, month: Int, day: Int) {
     self.year = year
@@ -17,7 +17,8 @@ struct CivilDate: Equatable {
   /// The number of days between 0000-03-01 and 1970-01-01.
   private static let epoch = 719_468
 
-  init(days: Int) {
+  /// The day that is a number of days after 1970-01-01, or before it.
+  public init(days: Int) {
     let shifted = days + Self.epoch
     let era = (shifted - (shifted < 0 ? 146_096 : 0)) / 146_097
     let ofEra = shifted - era * 146_097

@@ -67,18 +67,13 @@ public enum HTTPDate {
     start.copyMemory(from: template.utf8Start, byteCount: length)
     // Day 0 was a Thursday.
     start.copyMemory(from: weekdays.utf8Start + ((day % 7) + 7) % 7 * 3, byteCount: 3)
-    twoDigits(start + 5, date.day)
+    ASCII.writeTwoDigits(date.day, to: start + 5)
     (start + 8).copyMemory(from: months.utf8Start + (date.month - 1) * 3, byteCount: 3)
-    twoDigits(start + 12, date.year / 100)
-    twoDigits(start + 14, date.year % 100)
-    twoDigits(start + 17, ofDay / 3600)
-    twoDigits(start + 20, ofDay / 60 % 60)
-    twoDigits(start + 23, ofDay % 60)
-  }
-
-  private static func twoDigits(_ place: UnsafeMutableRawPointer, _ number: Int) {
-    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number / 10), as: UInt8.self)
-    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number % 10), toByteOffset: 1, as: UInt8.self)
+    ASCII.writeTwoDigits(date.year / 100, to: start + 12)
+    ASCII.writeTwoDigits(date.year % 100, to: start + 14)
+    ASCII.writeTwoDigits(ofDay / 3600, to: start + 17)
+    ASCII.writeTwoDigits(ofDay / 60 % 60, to: start + 20)
+    ASCII.writeTwoDigits(ofDay % 60, to: start + 23)
   }
 
   private static func number(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {

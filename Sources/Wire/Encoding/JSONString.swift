@@ -24,6 +24,20 @@ extension [UInt8] {
   }
 }
 
+extension UnsafeBufferPointer<UInt8> {
+  /// Whether the bytes are the same between the quotes of a JSON string: `appendEscaped` would escape none.
+  public var isPlainInJSON: Bool {
+    // One that stops at the first byte to escape would look at them one by one.
+    var found: UInt8 = 0
+    for byte in self {
+      let isEscaped =
+        byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+      found |= isEscaped ? 1 : 0
+    }
+    return found == 0
+  }
+}
+
 extension String {
   /// The text as a JSON string, with its quotes.
   public var jsonString: String {

@@ -114,6 +114,31 @@ public enum ASCII {
 }
 
 extension ASCII {
+  /// The length of the largest number in decimal digits.
+  public static var maxDecimalLength: Int { 19 }
+
+  /// Writes a non-negative number in decimal digits to memory that has room for them, and returns their number.
+  public static func writeDecimal(_ number: Int, to place: UnsafeMutableRawPointer) -> Int {
+    var digits = 1
+    var rest = number / 10
+    while rest > 0 {
+      digits += 1
+      rest /= 10
+    }
+    rest = number
+    for index in (0..<digits).reversed() {
+      place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
+      rest /= 10
+    }
+    return digits
+  }
+
+  /// Writes a number from 0 to 99 in two decimal digits.
+  public static func writeTwoDigits(_ number: Int, to place: UnsafeMutableRawPointer) {
+    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number / 10), as: UInt8.self)
+    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number % 10), toByteOffset: 1, as: UInt8.self)
+  }
+
   /// The hexadecimal digit, in lower case, of a value below 16.
   public static func lowercaseHexDigit(_ value: UInt8) -> UInt8 { hexDigit(value) | 0x20 }
 

@@ -134,4 +134,17 @@ struct RouteChoiceTests {
     let same = [("X-HTTP-Method", "GET"), ("X-HTTP-Method-Override", "get")]
     #expect(try String(buffer: choice("POST", "/a", same).fingerprintMethod) == "POST GET")
   }
+
+  @Test(
+    arguments: [
+      (nil, nil, false), ("X-HTTP-Method-Override", nil, true), (nil, "_method=DELETE", true),
+      (nil, "a=1&%5Fmethod=put", true), (nil, "method=DELETE", false), ("X-Methods", "a=_method", false),
+    ] as [(String?, String?, Bool)])
+  func `a field or the query may name another method, and the request is then not sent twice`(
+    field: String?, query: String?, mayOverride: Bool
+  ) throws {
+    var head = try MessageHead(method: "GET", target: "/q")
+    if let field { try head.append(name: field, value: "DELETE") }
+    #expect(head.mayOverrideMethod(query: query.map { ByteBuffer(string: $0) }) == mayOverride)
+  }
 }

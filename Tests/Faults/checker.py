@@ -420,6 +420,8 @@ class Checker:
             self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
         elif record.is_item and record.sent and self.happened(["freeze"], begun - SLACK, at):
             self.report.excused["a batch whose node stood still past its time-out"] += 1
+        elif any(each["status"] not in (200, 404) for each in self.forgets[record.name]):
+            self.report.excused["forgotten without a clear response, so that what was in doubt before may be there"] += 1
         elif self.stalls.delays(record.sent, HEARD):
             self.report.excused["its response passed on late, since the harness stood still"] += 1
         else:

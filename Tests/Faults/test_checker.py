@@ -288,6 +288,19 @@ class Contract(MadeUp):
         self.calm(serial=2, response="y")
         self.assertEqual(self.rules(), set())
 
+    def test_what_may_not_have_been_forgotten_may_still_be_held_as_unknown(self):
+        for status, rules in [(503, set()), (200, {3})]:
+            with self.subTest(status):
+                self.setUp()
+                self.send()
+                self.run_(outcome="unknown")
+                self.deliver(word="outcome_unknown", serial=None, status=409)
+                self.at += LONGEST_FLIGHT + 1
+                self.forget(status)
+                self.at += LONGEST_FLIGHT + 1
+                self.calm(word="outcome_unknown", serial=None, status=409)
+                self.assertEqual(self.rules(), rules)
+
     def test_what_was_forgotten_under_way_may_run_again_at_once(self):
         self.send()
         self.forget()

@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -132,13 +133,14 @@ async def look(browser):
 
 
 async def main():
-    with tempfile.TemporaryDirectory() as folder:
+    # Processes of the browser's own may write there until they have ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = subprocess.Popen(
             ["/usr/bin/chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
              "--remote-debugging-port=0", f"--user-data-dir={folder}/profile", "about:blank"],
             env={**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             port = pathlib.Path(folder, "profile", "DevToolsActivePort")
             end = time.monotonic() + WAIT
@@ -160,7 +162,7 @@ async def main():
                 await look(browser)
                 print(json.dumps({"objections": browser.objections}))
         finally:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -93,7 +93,7 @@ let clientMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "s
 
 let package = Package(
   name: "semel",
-  // What the libraries for clients use of Swift's library, such as `Mutex`. Semel itself builds on Linux alone.
+  // The oldest systems that have what the libraries for clients use, such as `Mutex`. Semel itself builds on Linux alone.
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .executable(name: "semel", targets: ["semel"]),

@@ -3,7 +3,7 @@ import Wire
 
 /// The tokens of the admin listener, and what each of them permits.
 public struct AdminAccess: Sendable {
-  /// What a client may do.
+  /// The rights of a client.
   enum Role: String, Sendable { case read, operate }
 
   private let operate: (@Sendable () -> Secret)?

@@ -52,7 +52,7 @@ struct AdminContext: RequestContext {
   let peer: String
   /// The address at which the request arrived; `nil` if it is not known.
   let local: IPAddress?
-  /// What the client of a page may do; `nil` for other requests, and before it is known.
+  /// The rights of a page's client; `nil` for other requests, and before it is known.
   var role: AdminAccess.Role?
 
   init(source: ApplicationRequestContextSource) {

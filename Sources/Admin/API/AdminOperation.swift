@@ -9,7 +9,7 @@ enum AdminOperation: String, CaseIterable, Sendable {
   case listRecords, getRecord, forgetRecord, resolveRecord, findRecord, searchRecords, putRecord
   case listRequests, listAudit
 
-  /// What a client has to show before an operation.
+  /// The credentials that an operation requires.
   enum Access { case open, read, operate }
 
   var method: HTTPRequest.Method {

@@ -15,7 +15,7 @@ struct OpenFilter: Sendable {
   }
 }
 
-// What the console reads and does beyond the API.
+// The readings and acts of the console beyond the API.
 extension RecordAdmin {
   /// Walks all open records, and groups those of unknown outcome. Records of shadowed routes are left out.
   func openGroups() async throws(AdminError) -> OpenGroups {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a terminal can show that a file or a pipe must not contain.
+/// The output that a terminal can show, and that a file or a pipe must not contain.
 enum Terminal {
   /// The colours of statuses and verdicts (ECMA-48, SGR).
   enum Colour: String {

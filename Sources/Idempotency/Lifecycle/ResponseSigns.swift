@@ -117,10 +117,21 @@ extension ResponseSigns {
     guard body.readableBytes <= maxTextLength else { return false }
     let text = String(buffer: body)
     return text == timeout || text.hasPrefix(failure)
-      || text.contains("\"code\":14") && lostCalls.contains { text.contains($0) }
+      || lostCalls.contains { text.contains($0) } && isOfUnavailable(body)
   }
 
-  private static let code408 = JSONPointer(member: "code")
+  /// The member in which gRPC's gateway and Twirp state a code.
+  private static let callCode = JSONPointer(member: "code")
+
+  /// Whether the body has gRPC's code of a service that was not available. The gateway writes spaces at random.
+  private static func isOfUnavailable(_ body: ByteBuffer) -> Bool {
+    body.withUnsafeReadableBytes { bytes in
+      guard let document = try? JSONParser.parse(bytes), case .integer(let digits) = document.find(callCode)
+      else { return false }
+      return digits.elementsEqual("14".utf8)
+    }
+  }
+
   /// The codes by which Twirp says that it has given up a call, which may have run.
   private static let givenUp = ["deadline_exceeded", "canceled"].map { Array($0.utf8) }
 
@@ -128,7 +139,7 @@ extension ResponseSigns {
   private static func hasGivenUp(_ body: ByteBuffer) -> Bool {
     guard body.readableBytes <= maxTextLength else { return false }
     return body.withUnsafeReadableBytes { bytes in
-      guard let document = try? JSONParser.parse(bytes), case .string(let text) = document.find(code408)
+      guard let document = try? JSONParser.parse(bytes), case .string(let text) = document.find(callCode)
       else { return false }
       return givenUp.contains { $0.elementsEqual(text) }
     }

@@ -292,28 +292,6 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  /// Counts a first run whose key has just been another caller's, whose payload has come under many new keys, or whose
-  /// key is weak.
-  @inline(never)
-  func countSighting(_ claim: Claim, of call: KeyedCall) {
-    // If the payload is the key, two callers with equal payloads have the same key and need not be one client.
-    guard claim.ordinal == 1, !call.key.isOfPayload else { return }
-    let route = call.route.number
-    if call.isKeySeenUnderOtherCaller(in: environment.sightings, at: claim.requestedAt) {
-      worker.metrics.add(.keysUnderOtherCaller)
-      worker.metrics.add(.sharedKey, route: route)
-    }
-    if call.isPayloadOfManyKeys(in: environment.misuse) { worker.metrics.add(.samePayload, route: route) }
-    if call.key.isWeak { worker.metrics.add(.weakKey, route: route) }
-  }
-
-  /// Counts a refused payload that is one of several in a row.
-  @inline(never)
-  private func countMismatch(of call: KeyedCall) {
-    guard environment.misuse.noteMismatch(caller: call.callerHash, now: .now) else { return }
-    worker.metrics.add(.mismatches, route: call.route.number)
-  }
-
   /// The fingerprint by the recipe of a record that another configuration has made.
   @inline(never)
   func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {

@@ -86,6 +86,7 @@ struct ResponseSignsTests {
     "upstream connect error or disconnect/reset before headers. reset reason: connection termination",
     #"{"code":14,"message":"error reading from server: EOF","details":[]}"#,
     #"{"code":14,"message":"transport is closing"}"#,
+    #"{ "code": 14,  "message":"transport is closing" }"#,
   ])
   func `a body tells of a run where no field names its sender`(text: String) {
     #expect(Self.outcome(503, [("content-type", "text/plain")], body: text) == .unknown)
@@ -97,6 +98,7 @@ struct ResponseSignsTests {
   @Test func `a call that could not be begun was not run`() {
     let text = #"{"code":14,"message":"connection error: desc = \"transport: Error while dialing\""}"#
     #expect(Self.outcome(503, body: text) == .retry)
+    #expect(Self.outcome(503, body: #"{"code":140,"message":"transport is closing"}"#) == .retry)
     #expect(Self.outcome(503, body: Self.reset + "connection failure") == .retry)
   }
 

@@ -1,4 +1,4 @@
-/// Who did what and why.
+/// The page of the operators' acts: who, when, and for which reason.
 struct AuditPage {
   let console: Console
 

@@ -45,7 +45,7 @@ func view(_ values: KeyValuePairs<String, Any?>) -> View {
   Dictionary(uniqueKeysWithValues: values.map { ($0.key, $0.value ?? false) })
 }
 
-/// What all pages of one request have in common.
+/// The parts that all pages of one request share.
 struct ConsoleFrame {
   private let console: Console
   private let role: AdminAccess.Role?

@@ -182,7 +182,7 @@ extension RecordPage {
   }
 }
 
-// What can be done.
+// The acts on a record.
 extension RecordPage {
   private func actions(_ record: RecordDocument, _ danger: String?) async -> View {
     let isUsed = record.stated == true && isUsed(since: record.recordedAt)

@@ -74,7 +74,7 @@ struct RecordsPage {
       ]))
   }
 
-  /// What a text may mean: the digits of a digest, or else a key; or a caller.
+  /// The possible meanings of a text: the digits of a digest, or else a key; or a caller.
   private func searches(for text: String, byCaller: Bool, cursor: String?) async throws -> [RecordSearch] {
     if byCaller {
       let digests = await console.recordAdmin.callerDigests(of: text)

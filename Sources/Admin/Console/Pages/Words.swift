@@ -1,7 +1,7 @@
 import Idempotency
 import Telemetry
 
-/// How pages write spans, numbers and ids.
+/// The texts of spans, numbers and ids on pages.
 enum Words {
   static func span(_ span: Milliseconds) -> String { self.span(seconds: span.inSeconds) }
 

@@ -12,7 +12,7 @@ public import Logging
 /// }
 /// ```
 ///
-/// Where an intent has to survive the process, queue it in an `Outbox` (module `SemelOutbox`).
+/// Queue an intent that has to survive the process in an `Outbox` (module `SemelOutbox`).
 public struct IntentClient: Sendable {
   private let courier: Courier
   private let budgets: RetryBudgets

@@ -18,7 +18,7 @@ public struct Problem: Hashable, Sendable, Codable, Error {
   public var isRetryable: Bool?
   /// The status of the outcome, where its response was not kept (`response_not_kept`).
   public var originalStatus: Int?
-  /// Where the result can be fetched, where the response was not kept.
+  /// The place of the result, if the response was not kept.
   public var location: String?
 
   private enum CodingKeys: String, CodingKey {

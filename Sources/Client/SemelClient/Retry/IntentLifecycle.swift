@@ -4,7 +4,7 @@
   package import Foundation
 #endif
 
-/// What has become of an intent so far: all that has to survive a restart.
+/// The state of an intent: all that has to survive a restart.
 package struct IntentProgress: Hashable, Sendable {
   package let createdAt: Date
   /// The deliveries that began.

@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// The decisions of the queue about its order. They read no database.
 enum QueueRules {
-  /// What follows in a group when one of its intents has ended.
+  /// The state of a group when one of its intents has ended.
   enum GroupAction: Hashable { case admitNext, cancelRest, hold }
 
   static func afterEnd(_ outcome: QueuedOutcome, rule: GroupRule) -> GroupAction {
@@ -13,7 +13,7 @@ enum QueueRules {
     }
   }
 
-  /// What becomes of two unsent changes of one object.
+  /// The treatment of two unsent changes of one object.
   enum CoalescingAction: Hashable {
     /// Both are sent.
     case keepBoth

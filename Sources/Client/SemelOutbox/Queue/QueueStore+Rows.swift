@@ -3,7 +3,7 @@ import GRDB
 import HTTPTypes
 import SemelClient
 
-/// What a row says, and how its parts are stored.
+/// The content of a row, and the form in which its parts are stored.
 extension QueueStore {
   func row(_ condition: String, _ arguments: StatementArguments, in db: Database) throws -> Row? {
     try db.row(sql: "SELECT * FROM semel_intent WHERE \(condition)", arguments: arguments)

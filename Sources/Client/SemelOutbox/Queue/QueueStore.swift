@@ -23,7 +23,7 @@ struct QueueStore: Sendable {
 
   static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-  /// What to enqueue, besides the request.
+  /// The members of an entry besides its request.
   struct Options {
     var group: String?
     var rule = GroupRule.proceed

@@ -3,7 +3,7 @@ public import SemelClient
 
 /// The ways out of the queue other than through a delivery.
 extension Outbox {
-  /// What came of a cancellation.
+  /// The result of a cancellation.
   public enum CancelOutcome: Hashable, Sendable {
     case cancelled
     /// The intent was sent and may have been carried out, or has ended.

@@ -83,7 +83,7 @@ extension Outbox {
     }
   }
 
-  /// What a delivery, or a question in its place, has come to.
+  /// The result of a delivery, or of a question in its place.
   private enum Attempt {
     case end(LeasedIntent, QueuedOutcome)
     case postpone(LeasedIntent, Duration)

@@ -11,11 +11,14 @@ struct Check: AsyncParsableCommand {
       Prints every error with file, line, column and member, and exits with 78 where there is one. With --live it also \
       reads the store: it compares the configuration with those that the namespace remembers, as a start does, and \
       exits with 78 where a start would be refused. Of a Redis it prints everything that is wrong there: what cannot be \
-      reached, missing rights, durability, topology, clock. It exits with 1 where protected requests would fail.
+      reached, missing rights, durability, topology, clock. It exits with 1 where protected requests would fail. It \
+      also sends one GET / to each backend, and warns of one that cannot be reached, or whose response could not be \
+      kept.
       """
   )
 
-  @Flag(help: "Read the store: compare the configuration with the namespace, and examine the Redis.")
+  @Flag(
+    help: "Read the store, compare the configuration with its namespace, and send a GET / to each backend.")
   var live = false
 
   @Argument(help: "The configuration file.")
@@ -27,6 +30,9 @@ struct Check: AsyncParsableCommand {
     // A warning, since the file may be meant for another machine.
     if let fault = Self.fault(of: settings.store) { StandardError.print("warning: \(fault)") }
     if live {
+      for finding in try await BackendExamination(settings.upstreams.values).findings() {
+        StandardError.print("warning: \(finding)")
+      }
       try await examine(settings.store)
       try await compare(settings)
     }

@@ -98,7 +98,7 @@ extension ByteBuffer {
 
 extension UpstreamSettings {
   /// The value of `Host` in requests to the backend for a client that names this host.
-  func hostField(for host: String?) -> String {
+  public func hostField(for host: String?) -> String {
     switch self.host {
     case .preserve: host ?? authority
     case .upstream: authority

@@ -53,6 +53,25 @@ struct QuotaTests {
     }
   }
 
+  @Test func `a caller whose requests take long leaves connections to the backend for others`() async throws {
+    let upstream = ["max_connections": "4", "connect_timeout": "500ms"]
+    try await Rig.run(Configuration(top: ["workers": "1"], upstream: upstream)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { Reply(gate: $0["Authorization"] == "Bearer bob" ? nil : gate) }
+      try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
+        for number in 1...3 { group.addTask { try await rig.order("slow-\(number)") } }
+        try await rig.backend.arrived(3)
+        expectRefused(try await rig.order("more"), 503, "overloaded", retryable: true)
+        expectExecuted(try await rig.order("k", caller: "Bearer bob"))
+        gate.open()
+        for try await response in group { expectExecuted(response) }
+      }
+      // The refused request was not sent.
+      expectExecuted(try await rig.order("more"))
+      #expect(rig.backend.requests.count == 5)
+    }
+  }
+
   @Test func `a request counts for its caller before its body is here`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{caller_in_flight: 2}"])) { rig in
       var slow: [RawClient] = []

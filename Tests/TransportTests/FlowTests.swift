@@ -87,6 +87,55 @@ struct FlowTests {
     }
   }
 
+  @Test(arguments: [1, 3, 4, 8])
+  func `a caller leaves a quarter of four connections and more to the others`(limit: Int) async throws {
+    let most = limit - limit / 4
+    let server = try RawServer { connection in
+      while try connection.readRequest().hasPrefix("POST /quick") {
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = limit
+      func begin(_ target: String, of caller: Int?) -> HTTPExchange {
+        harness.upstream.begin(.to(upstream, "POST", target, permit: .fresh(), caller: caller))
+      }
+      let slow = (0..<limit + 2).map { _ in begin("/slow", of: 1) }
+      await server.reached { $0.requests == most }
+      if most < limit {
+        // They overtake those of the caller that wait.
+        for (number, caller) in [2, nil, 2].enumerated() {
+          #expect(try await begin("/quick", of: caller).finish().status == 200)
+          #expect(server.tally.requests == most + number + 1)
+        }
+      }
+      // The end of one makes room for the next one of its caller.
+      let before = server.tally.requests
+      slow[0].close()
+      await server.reached { $0.requests == before + 1 }
+      for exchange in slow { exchange.close() }
+      #expect(try await begin("/quick", of: 1).finish().status == 200)
+    }
+  }
+
+  @Test func `a request that waits for others of its caller is refused as busy`() async throws {
+    let server = try RawServer { $0.readToEnd() }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 4
+      upstream.connectTimeout = 50
+      let slow = (0..<4).map { [upstream] _ in
+        harness.upstream.begin(.to(upstream, "POST", permit: .fresh(), caller: 1))
+      }
+      await #expect(throws: UpstreamFailure.busy("no connection was free within 50 ms")) {
+        try await slow[3].head(within: nil)
+      }
+      for exchange in slow { exchange.close() }
+    }
+  }
+
   @Test func `a backend may be silent for no longer than the limit`() async throws {
     let server = try RawServer { connection in
       try connection.readRequest()

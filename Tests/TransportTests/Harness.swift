@@ -61,11 +61,12 @@ extension UpstreamRequest {
 
   static func to(
     _ upstream: UpstreamSettings, _ method: String = "GET", _ target: String = "/",
-    fields: String = "Host: test\r\n", body: RequestBody = .none, permit: SendPermit? = nil
+    fields: String = "Host: test\r\n", body: RequestBody = .none, permit: SendPermit? = nil,
+    caller: Int? = nil
   ) -> UpstreamRequest {
     UpstreamRequest(
       upstream: upstream, method: method, target: target, fields: ByteBuffer(string: fields),
-      body: body, permit: permit)
+      body: body, permit: permit, caller: caller)
   }
 }
 

@@ -28,12 +28,15 @@ public final class UpstreamRequest: Sendable {
   public let overridesMethod: Bool
   /// Whether the request is one of a protected route. A part of the upstream's connections is for these alone.
   public let isProtected: Bool
+  /// The hash of the caller that the request counts for; `nil` if it counts for none. A caller leaves a part of the
+  /// upstream's connections to the others.
+  public let caller: Int?
 
   public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
     permit: SendPermit?, memory: (any ResponseMemory)? = nil, interim: (any InterimReceiver)? = nil,
     upgrade: ByteBuffer? = nil, bindsConnection: Bool = false, overridesMethod: Bool = false,
-    isProtected: Bool? = nil
+    isProtected: Bool? = nil, caller: Int? = nil
   ) {
     self.upstream = upstream
     self.method = method
@@ -47,6 +50,7 @@ public final class UpstreamRequest: Sendable {
     self.bindsConnection = bindsConnection
     self.overridesMethod = overridesMethod
     self.isProtected = isProtected ?? (permit != nil)
+    self.caller = caller
   }
 }
 

@@ -62,7 +62,7 @@ extension BatchRun {
           for: delivery, batch.target, to: policy.upstream, id: nil, contentCoding: policy.contentCoding),
         body: .whole(batch.request.body(of: indices.map { batch.items[$0] })),
         permit: SendPermit(all: leases.map(\.permit)), memory: delivery,
-        bindsConnection: runner.head.bindsConnection))
+        bindsConnection: runner.head.bindsConnection, caller: delivery.quotaCaller))
     return Sending(
       indices: indices, isBesideUnknown: leases.contains(where: \.claim.followsUnknown), exchange: exchange,
       capture: ResponseCapture(

@@ -66,7 +66,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
           contentCoding: route.policy.contentCoding,
           omitting: [.get, .head].contains(runner.head.method) ? route.droppedConditions : []),
         body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
-        bindsConnection: runner.head.bindsConnection))
+        bindsConnection: runner.head.bindsConnection, caller: delivery.quotaCaller))
     capture = ResponseCapture(of: exchange, call: call, claim: claim, delivery: delivery)
   }
 

@@ -39,8 +39,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   let signal: Signal
   var stage = Stage.ended {
     didSet {
-      guard !request.isProtected else { return }
-      pool.changeUnprotectedCount(by: stage.takesConnection - oldValue.takesConnection)
+      pool.changeCount(of: request, by: stage.takesConnection - oldValue.takesConnection)
       if pace.isTracked, stage.takesConnection == 0 {
         pace.isTracked = false
         pool.removeHeldUp(self)

@@ -23,13 +23,7 @@ final class ConnectionPool: @unchecked Sendable {
   private var generation: Int?
   let upstream: HTTPUpstream
   private let limit: Int
-  /// The number of connections that requests of no protected route may take up together. They leave a quarter to the
-  /// others: a tunnel or an event stream keeps its connection for as long as its client wants.
-  private let maxUnprotected: Int
-  /// The number of exchanges without protection that are connecting or running.
-  private var unprotectedCount = 0 {
-    didSet { invariant(unprotectedCount >= 0, "an exchange gives up a connection that it never took up") }
-  }
+  private var shares: ConnectionShares
   /// The number of connections, including those that are being established.
   private var count = 0 {
     didSet { invariant(count >= 0, "a connection is counted out twice") }
@@ -63,8 +57,7 @@ final class ConnectionPool: @unchecked Sendable {
     self.versions = versions
     self.upstream = upstream
     limit = max(1, settings.maxConnections / max(1, loops))
-    // Of a single connection nothing can be left.
-    maxUnprotected = limit > 1 ? limit - max(1, limit / 4) : 1
+    shares = ConnectionShares(of: limit)
     isSharing = versions != .http1
   }
 
@@ -97,7 +90,12 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// Whether the exchange may take up a connection that is free. Streams of HTTP/2 share theirs.
   private func mayUseFree(_ exchange: HTTPExchange) -> Bool {
-    exchange.request.isProtected || isSharing || unprotectedCount < maxUnprotected
+    isSharing || shares.leaveOne(to: exchange.request)
+  }
+
+  /// Whether the exchange's caller has all connections that it may take up. Its requests wait for one another.
+  private func isOverdrawn(_ exchange: HTTPExchange) -> Bool {
+    exchange.request.isProtected && !mayUseFree(exchange)
   }
 
   private func open(_ exchange: HTTPExchange, on connection: HTTP2Connection) {
@@ -110,10 +108,10 @@ final class ConnectionPool: @unchecked Sendable {
     exchange.fail(.headTooLarge("the request's head is larger than the backend accepts"))
   }
 
-  /// Handles exchanges without protection that take up a connection, or no longer do.
-  func changeUnprotectedCount(by change: Int) {
+  /// Handles a request that takes up a connection, or no longer does.
+  func changeCount(of request: UpstreamRequest, by change: Int) {
     guard change != 0 else { return }
-    unprotectedCount += change
+    shares.change(request, by: change)
   }
 
   private func enqueue(_ exchange: HTTPExchange) {
@@ -125,7 +123,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// Whether the end of an exchange without protection may let this one begin. Where connections are shared, its stream
   /// leaves a place to others without protection alone.
   private func mayMakeRoom(for exchange: HTTPExchange) -> Bool {
-    !isSharing || !exchange.request.isProtected
+    !exchange.request.isProtected || !isSharing && !isOverdrawn(exchange)
   }
 
   func addHeldUp(_ exchange: HTTPExchange) { heldUp[ObjectIdentifier(exchange)] = exchange }
@@ -152,8 +150,9 @@ final class ConnectionPool: @unchecked Sendable {
     let isProtected = exchange.request.isProtected
     // Neither kind waits until the other has let go of all.
     if isSharing, !connections.isEmpty, made[isProtected] == 0 { return true }
-    let unprotected = isSharing ? made[false] : unprotectedCount
-    return count < limit && (isProtected || unprotected < maxUnprotected)
+    guard count < limit else { return false }
+    return isSharing
+      ? isProtected || made[false] < shares.maxUnprotected : shares.leaveOne(to: exchange.request)
   }
 
   /// Whether a new connection may be made for the exchange. One that is being established may have room for all, and so
@@ -354,9 +353,10 @@ final class ConnectionPool: @unchecked Sendable {
     while let next = nextWaiting(where: mayConnect) { connect(for: next) }
   }
 
-  /// The exchange that has waited longest and may begin. Of each kind only the first one is considered.
+  /// The exchange that has waited longest and may begin. Of each kind only the first one is considered whose caller may
+  /// take up one more.
   private func firstWaiting(where mayBegin: (HTTPExchange) -> Bool) -> HTTPExchange? {
-    let (first, second) = waiting.firsts()
+    let (first, second) = waiting.firsts(skipping: isOverdrawn)
     if let first, mayBegin(first) { return first }
     if let second, mayBegin(second) { return second }
     return nil
@@ -365,7 +365,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// Removes and returns the exchange that has waited longest and may begin.
   private func nextWaiting(where mayBegin: (HTTPExchange) -> Bool) -> HTTPExchange? {
     guard let exchange = firstWaiting(where: mayBegin) else { return nil }
-    waiting.removeFirst(exchange)
+    waiting.remove(exchange)
     return exchange
   }
 

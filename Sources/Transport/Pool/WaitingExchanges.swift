@@ -23,17 +23,29 @@ struct WaitingExchanges {
   }
 
   /// Returns the first exchange of each kind that still waits, in the order of their arrival.
-  mutating func firsts() -> (HTTPExchange?, HTTPExchange?) {
+  ///
+  /// - Parameter isOverdrawn: Whether a protected one waits for others of its caller, and is overtaken.
+  mutating func firsts(skipping isOverdrawn: (HTTPExchange) -> Bool) -> (HTTPExchange?, HTTPExchange?) {
     dropEnded()
-    let (first, other) = (protected.first, unprotected.first)
+    let first = protected.first { $0.exchange.isWaiting && !isOverdrawn($0.exchange) }
+    let other = unprotected.first
     let isOrdered = (first?.number ?? .max) <= (other?.number ?? .max)
     return isOrdered ? (first?.exchange, other?.exchange) : (other?.exchange, first?.exchange)
   }
 
   /// Removes an exchange that `firsts` has returned.
-  mutating func removeFirst(_ exchange: HTTPExchange) {
-    let (_, first) = exchange.request.isProtected ? protected.removeFirst() : unprotected.removeFirst()
-    invariant(first === exchange, "an exchange leaves the queue for another one")
+  mutating func remove(_ exchange: HTTPExchange) {
+    if exchange.request.isProtected {
+      Self.remove(exchange, from: &protected)
+    } else {
+      Self.remove(exchange, from: &unprotected)
+    }
+  }
+
+  private static func remove(_ exchange: HTTPExchange, from queue: inout Queue) {
+    let index = queue.firstIndex { $0.exchange === exchange }
+    invariant(index != nil, "an exchange leaves a queue in which it does not wait")
+    if let index { queue.remove(at: index) }
   }
 
   /// Whether no exchange waits.

@@ -18,7 +18,7 @@ import yaml
 from clients import BINARY, DEPLOY, PATIENCE, Backend, unused_port
 
 PAGE = (DEPLOY / "runbooks.md").read_text()
-MANUAL = (DEPLOY / "README.md").read_text()
+MANUAL = DEPLOY / "manual"
 ALERTS = DEPLOY / "monitoring/alerts.yaml"
 
 
@@ -28,22 +28,15 @@ def rules(file=ALERTS):
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
 
-def anchors(page):
-    """The parts of a page that a link may name: its headings."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
 def runbooks():
     """The page's chapters by alert, each the list of its console blocks."""
     chapters = re.split(r"^## (Semel\w+)$", PAGE, flags=re.M)
     return {name: blocks(chapter) for name, chapter in zip(chapters[1::2], chapters[2::2])}
 
 
-def manual_blocks(heading):
-    """The console blocks of a chapter of the manual."""
-    [chapter] = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", MANUAL, re.M | re.S)
-    return blocks(chapter)
+def manual_blocks(name):
+    """The console blocks of a page of the manual."""
+    return blocks((MANUAL / name).read_text())
 
 
 def blocks(text):

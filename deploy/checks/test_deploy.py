@@ -172,7 +172,7 @@ class Unit(unittest.TestCase):
     def test_the_drop_in_for_credentials_fits_the_unit_and_the_configuration(self):
         path, drop_in, configuration = re.search(
             r"```ini\n# /etc/systemd/system/(semel\.service\.d/\w+\.conf)\n(.*?)```\n\n```yaml\n(.*?)```",
-            (DEPLOY / "README.md").read_text(), re.S).groups()
+            (DEPLOY / "manual/secrets.md").read_text(), re.S).groups()
         names = re.findall(r"(?m)^LoadCredential=([\w-]+):/etc/semel/\1$", drop_in)
         self.assertEqual(sorted(names), ["admin-token", "redis-password"])
         place = "/run/credentials/semel.service/"

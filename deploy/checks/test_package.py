@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import unittest
 
+import pages
 import runbooks
 from binary import BINARY, DEPLOY
 
@@ -22,6 +23,7 @@ FILES = {
     "share/fish/vendor_completions.d/semel.fish": 0o644,
     "share/man/man1/semel.1.gz": 0o644,
 }
+CONTRACT = DEPLOY.parent / "Sources/Idempotency"
 # To come, so that no file has been made since.
 EPOCH = 2_000_000_000
 
@@ -51,9 +53,10 @@ def make_elsewhere(folder):
     another umask, locale and time zone, and in a folder whose files get its group."""
     root = folder / "copy"
     shutil.copytree(DEPLOY, root / "deploy", ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("config.yaml", "Package.swift", "Sources/Idempotency/CONTRACT.md", "Sources/Idempotency/SETTINGS.md"):
-        (root / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(DEPLOY.parent / file, root / file)
+    for file in (DEPLOY.parent / "config.yaml", DEPLOY.parent / "Package.swift", *CONTRACT.glob("*.md")):
+        copy = root / file.relative_to(DEPLOY.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
     shutil.copy(BINARY, root / "binary")
     commit = ["-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "--quiet", "--allow-empty", "--message", "one"]
     for command in (["init", "--quiet"], commit):
@@ -108,8 +111,10 @@ class Package(unittest.TestCase):
         names = [member.name for member in members]
         self.assertEqual(names, sorted(names, key=lambda name: name.split("/")))
         found = {re.sub(strip, "", m.name): m.mode for m in members if m.isfile()}
-        pages = [p.name for p in DEPLOY.glob("*.md")] + ["CONTRACT.md", "SETTINGS.md", "monitoring/alerts.yaml", "monitoring/board.json"]
-        documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{page}" for page in pages}
+        names = [page.name for page in (*DEPLOY.glob("*.md"), *CONTRACT.glob("*.md"))]
+        names += [f"manual/{page.name}" for page in pages.MANUAL.glob("*.md")]
+        names += ["monitoring/alerts.yaml", "monitoring/board.json"]
+        documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{name}" for name in names}
         self.assertEqual(found, {**dict.fromkeys(documents, 0o644), **files})
 
     def test_the_same_binary_makes_the_same_bytes_wherever_and_by_whomever(self):
@@ -177,13 +182,16 @@ class Package(unittest.TestCase):
             self.assertTrue((self.tree / path[1:]).exists(), path)
         self.assertNotIn("/usr/local", unit)
 
-    def test_the_pages_find_the_contract(self):
+    def test_each_link_of_the_pages_leads_to_what_the_package_has(self):
         folder = self.tree / "usr/share/doc/semel"
-        for page in folder.glob("*.md"):
-            for link in re.findall(r"\]\(([^)#:]*(?:CONTRACT|SETTINGS|README|clients)\.md|monitoring/[^)#:]*)", page.read_text()):
-                if not link.startswith(("loadtest/", "..")):
-                    self.assertTrue((folder / link).exists(), f"{page.name}: {link}")
-        self.assertIn("](CONTRACT.md#", (folder / "README.md").read_text())
+        documents = sorted(folder.rglob("*.md"))
+        self.assertEqual(pages.broken(documents), [])
+        self.assertLessEqual(set(documents), pages.reached(folder / "README.md"))
+        for page in documents:
+            for link in pages.links(page):
+                self.assertTrue(pages.target(page, link).is_relative_to(folder), f"{page.name}: {link}")
+        self.assertIn("](../OPERATION.md#match)", (folder / "manual/protect-a-route.md").read_text())
+        self.assertIn("](/etc/semel/config.yaml)", (folder / "manual/kubernetes.md").read_text())
 
     def check_runbooks(self, documents, prefix):
         """That each alert's URL leads to its chapter, if what `documents` has is installed below a prefix."""
@@ -193,7 +201,7 @@ class Package(unittest.TestCase):
             url, anchor = rule["annotations"]["runbook_url"].split("#")
             self.assertEqual(url.removesuffix("runbooks.md"), f"file://{prefix}/share/doc/semel/", name)
             self.assertEqual(anchor, name.lower())
-            self.assertIn(anchor, runbooks.anchors(documents / "runbooks.md"))
+            self.assertIn(anchor, pages.anchors(documents / "runbooks.md"))
 
     def test_the_alerts_of_the_package_and_of_the_archive_lead_to_their_runbooks(self):
         self.check_runbooks(self.tree / "usr/share/doc/semel", "/usr")
@@ -203,7 +211,7 @@ class Package(unittest.TestCase):
         self.check_runbooks(local / "share/doc/semel", "/usr/local")
 
     def test_the_manuals_command_sets_another_url_of_the_runbooks(self):
-        [command] = re.findall(r"^sed -i .*runbook_url.* alerts\.yaml$", runbooks.MANUAL, re.M)
+        [command] = re.findall(r"^sed -i .*runbook_url.* alerts\.yaml$", (runbooks.MANUAL / "metrics.md").read_text(), re.M)
         for number, file in enumerate((runbooks.ALERTS, self.tree / "usr/share/doc/semel/monitoring/alerts.yaml")):
             folder = self.folder / f"rules-{number}"
             folder.mkdir()

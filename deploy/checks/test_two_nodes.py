@@ -15,7 +15,6 @@ from clients import BINARY, DEPLOY, PATIENCE, Backend
 from runbooks import Block, Names, until
 
 PAGE = (DEPLOY / "two-nodes.md").read_text()
-MANUAL = (DEPLOY / "README.md").read_text()
 # sudo without root: leaves out owners and modes, and does nothing for packages, groups and systemd. The files are put
 # where the machine's are.
 SUDO = """#!/bin/bash
@@ -38,9 +37,9 @@ http {
 TOOLS = ("redis-server", "nginx", "openssl", "curl", "promtool")
 
 
-def manual_block(heading, language):
-    """The first block of a language under a heading of the manual."""
-    return re.search(rf"^#+ {heading}\n.*?^```{language}\n(.*?)^```$", MANUAL, re.M | re.S)[1]
+def manual_block(name, language):
+    """The first block of a language on a page of the manual."""
+    return re.search(rf"^```{language}\n(.*?)^```$", (runbooks.MANUAL / name).read_text(), re.M | re.S)[1]
 
 
 def chapters():
@@ -131,14 +130,14 @@ class TwoNodes(unittest.TestCase):
             self.assertIsNone(nodes[node].poll(), self.log(f"node{node}"))
         self.follow(4, "nginx")
         nginx = self.folder / "nginx"
-        (nginx / "etc/nginx/conf.d/semel.conf").write_text(self.here(manual_block("Behind nginx", "nginx"), "nginx"))
+        (nginx / "etc/nginx/conf.d/semel.conf").write_text(self.here(manual_block("listeners-and-nginx.md", "nginx"), "nginx"))
         (nginx / "nginx.conf").write_text(NGINX % {"root": nginx})
         self.start("nginx", "nginx", "-p", nginx, "-c", nginx / "nginx.conf")
         until(lambda: (nginx / "pid").exists() and (nginx / "pid").read_text(), "nginx does not start")
         self.try_it(nodes)
         configuration = self.folder / "prometheus/etc/prometheus/prometheus.yml"
         configuration.parent.mkdir(parents=True)
-        block = manual_block("Metrics and alerts", "yaml")
+        block = manual_block("metrics.md", "yaml")
         configuration.write_text(
             self.here(block.replace("/usr/share/doc/semel/monitoring/alerts.yaml", "/etc/prometheus/alerts.yaml"), "prometheus"))
         shutil.copy(DEPLOY / "monitoring/alerts.yaml", self.folder / "work")

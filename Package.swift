@@ -173,7 +173,8 @@ let package = Package(
 
     module("Wire", [nioCore]),
     module(
-      "Idempotency", ["CZlib", "CZstd", "Wire", nioCore, crypto], exclude: ["CONTRACT.md", "SETTINGS.md"]),
+      "Idempotency", ["CZlib", "CZstd", "Wire", nioCore, crypto],
+      exclude: ["COMMANDS.md", "CONTRACT.md", "LIMITS.md", "OPERATION.md", "READING.md", "SETTINGS.md"]),
     module("Platform", ["Idempotency", "Wire", nioCore, nioPosix, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", "Wire", server("Yams", "Yams")]),

@@ -33,7 +33,7 @@ package struct ReceivedResponse: Sendable {
   }
 }
 
-/// The members of a refusal of Semel's own (contract, section 4).
+/// The members of a refusal of Semel's own (contract, section 5).
 package struct ProblemDocument: Decodable, Sendable, Equatable {
   package var type: String
   package var title: String

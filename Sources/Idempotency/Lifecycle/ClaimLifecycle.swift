@@ -4,7 +4,7 @@ import Wire
 /// I/O.
 ///
 /// The runner passes in the results of the store and of the backend, and executes the actions returned. The rules are
-/// those of the contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml models an owner's path through this
+/// those of the contract, sections 2 and 6. `Deliver` in Tests/Model/claim.pml models an owner's path through this
 /// machine, without duplicates that wait, overtaken runs that are adopted, reconciliation and retries of Semel's own.
 public struct ClaimLifecycle: ~Copyable {
   enum State {

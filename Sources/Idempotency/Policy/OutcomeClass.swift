@@ -31,7 +31,7 @@ public struct OutcomeTable: Hashable, Sendable {
   /// The patterns that the route lists itself, in its order.
   public let own: [OutcomeClass: [Pattern]]
 
-  /// Creates a table from the defaults of the contract (section 4) and the route's own patterns.
+  /// Creates a table from the defaults of the contract (section 6) and the route's own patterns.
   ///
   /// Patterns for a hundred codes override the defaults, and patterns for one code override both, so that the most
   /// specific pattern wins.

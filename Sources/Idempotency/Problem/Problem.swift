@@ -1,4 +1,4 @@
-/// A refusal by Semel itself, from the list in section 4 of the contract.
+/// A refusal by Semel itself, from the list in section 5 of the contract.
 ///
 /// It is a class, so that every step that may throw it reserves only one word for it.
 public final class Problem: Error, Sendable {

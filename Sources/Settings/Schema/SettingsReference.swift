@@ -56,7 +56,7 @@ public enum SettingsReference {
     the others by a *restart*. Requests find their records by an *identity*: another value needs
     `allow_identity_change: true`. Durations are `250ms`, `30s`, `5m`, `24h`, `30d`; sizes `0B`, `64KiB`, `1MiB`, `1GiB`.
 
-    [The contract](CONTRACT.md#5-configuration) states how a file is read, and the rules that follow from single members.
+    [Operation](OPERATION.md#configuration) states how a file is read, and the rules that follow from single members.
     [`config.yaml`](../../config.yaml) shows all members in their places. This page is made from the schema in
     `Sources/Settings`, and a test holds it to that.
     """

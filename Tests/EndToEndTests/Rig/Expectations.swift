@@ -48,7 +48,7 @@ func expectReplayed(
   #expect(response["X-Should-Retry"] == nil, sourceLocation: sourceLocation)
 }
 
-/// The response is Semel's own, and in all its parts as section 4 of the contract says.
+/// The response is Semel's own, and in all its parts as section 5 of the contract says.
 func expectRefused(
   _ response: ReceivedResponse, _ status: Int, _ code: String, retryable: Bool,
   sourceLocation: SourceLocation = #_sourceLocation

@@ -155,11 +155,12 @@ MUTANTS = {
             "case .fateUnknown: mayOwn = !PLANTED",
         ),
     ],
+    # Its delivery waits as a duplicate, and sends its request again.
     "overtaken runs again": [
         (
-            LIFECYCLE,
-            "    switch overtakenRun {\n    case nil:",
-            "    switch PLANTED ? nil : overtakenRun {\n    case nil:",
+            STORED,
+            "    case (.lost(.inFlight), .releasing), (.lost(.inFlight), .retrying):\n",
+            "    case (.lost(.inFlight), _) where PLANTED:\n      state = .following\n      return .becomeDuplicate\n    case (.lost(.inFlight), .releasing), (.lost(.inFlight), .retrying):\n",
         ),
     ],
     "every caller is one": [
@@ -553,8 +554,8 @@ MUTANTS = {
     "overtaken responds": [
         (
             STORED,
-            "    case .settling(let claim) where outcome.statesOvertaken(claim):\n",
-            "    case .settling(let claim) where outcome.statesOvertaken(claim) && PLANTED:\n      _ = claim\n      state = .ended\n      return .respond\n    case .settling(let claim) where outcome.statesOvertaken(claim):\n",
+            "    case (.lost, _):\n",
+            "    case (.lost, _) where PLANTED: return .respond\n    case (.lost, _):\n",
         ),
     ],
     "outcome is not stored": [

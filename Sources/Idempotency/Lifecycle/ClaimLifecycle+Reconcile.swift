@@ -68,8 +68,6 @@ extension ClaimLifecycle {
   mutating func granted(
     _ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict, takesNothingOver: Bool
   ) -> ClaimedAction {
-    // An outcome that this process has counts more than any verdict.
-    if let outcome = overtakenOutcome, outcome.isOf(claim) { return own(claim) }
     let isAboutLast = claim.attempt == attempt + 1
     // The backend's statement that it ran the attempt counts more than a release since. A new record is about another
     // attempt.
@@ -101,9 +99,7 @@ extension ClaimLifecycle {
       return .claimAgain
     }
     state = .ended
-    // Without a reply, `Worker.keepOvertaken` repeats the completion of an overtaken run with the same claim. Nothing
-    // repeats that of a verdict: the lease lapses, and the outcome is unknown as before.
-    overtakenRun = nil
+    // Nothing repeats it without a reply: the lease lapses, and the outcome is unknown as before.
     if case .success(let reply) = reply {
       if case .done = reply.outcome, let record = reply.record { return Self.replay(record) }
       if case .lost(.completed(let record)) = reply.outcome { return Self.replay(record) }

@@ -39,13 +39,13 @@ extension ClaimLifecycle {
   }
 
   /// The time for which the delivery may wait for another one that has the record: no retry begins later than
-  /// `wait_timeout` after the first attempt. An overtaken owner makes none.
+  /// `wait_timeout` after the first attempt.
   ///
   /// - Parameters:
   ///   - span: The time for which any duplicate with its preference may wait.
   ///   - elapsed: The time since the first attempt of this delivery began; `nil` if it has made none.
   public func maxWait(_ span: Milliseconds, elapsed: Milliseconds?) -> Milliseconds {
-    guard let elapsed, !wasOvertaken else { return span }
+    guard let elapsed else { return span }
     return min(span, route.policy.waitTimeout - elapsed)
   }
 

@@ -12,24 +12,18 @@ extension ClaimLifecycle {
     case refuseAndKeepStoring(Problem)
     /// Replay the outcome of another owner, which is the one that counts.
     case replay(CompletedRecord)
-    /// Claim again as a duplicate, since another owner is in progress, or has given the record back.
+    /// Claim again as a duplicate: the attempt was to be released, and another owner is in progress.
     case becomeDuplicate
     /// Claim again for the next attempt, which Semel makes on the client's behalf.
     case retry
     case refuse(Problem)
   }
 
-  /// Decides on the store's reply to the completion, release or mark.
-  ///
-  /// - Parameter completion: The completion, if it was one.
-  public mutating func stored(_ outcome: OwnerOutcome, of completion: Completion? = nil) -> StoredAction {
+  /// Decides on the store's reply to the completion, release or mark. The client of an owner that has lost its record
+  /// gets what the record says.
+  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
     let settled = state
     switch settled {
-    case .settling(let claim) where outcome.statesOvertaken(claim):
-      overtakenRun =
-        completion.map { .ended(OvertakenOutcome($0, of: claim)) } ?? .unknown(OvertakenClaim(claim))
-      state = .following
-      return .becomeDuplicate
     case .settling, .releasing, .retrying: state = .ended
     default: invariantBroken("stored outside of settling")
     }
@@ -40,7 +34,7 @@ extension ClaimLifecycle {
       return .retry
     case (.done, _), (.lost(.released), .releasing): return .respond
     case (.lost(.completed(let record)), _): return Self.replacing(by: record)
-    case (.lost(.inFlight), _):
+    case (.lost(.inFlight), .releasing), (.lost(.inFlight), .retrying):
       state = .following
       return .becomeDuplicate
     case (.lost, _):
@@ -60,29 +54,15 @@ extension ClaimLifecycle {
     }
   }
 
-  /// The outcome of this delivery's run, or of one whose outcome it has inherited, which no record has: another owner
-  /// has the record and may yet give it back, or the store has not taken the outcome.
-  public var overtakenOutcome: OvertakenOutcome? {
-    guard case .ended(let outcome)? = overtakenRun else { return nil }
-    return outcome
-  }
-
   /// Decides on the store's reply to the mark of a run that has timed out; `nil` if the client is refused for that, and
-  /// a late response is awaited. If another delivery has the record, that one's outcome counts.
+  /// a late response is awaited. If another delivery has completed the record, that one's outcome counts.
   public mutating func marked(_ outcome: OwnerOutcome) -> StoredAction? {
-    guard case .listening(let claim) = state else {
+    guard case .listening = state else {
       invariantBroken("marked outside of listening")
     }
-    switch outcome {
-    case .lost(.completed(let record)):
-      state = .ended
-      return Self.replacing(by: record)
-    case .lost where outcome.statesOvertaken(claim):
-      overtakenRun = .unknown(OvertakenClaim(claim))
-      state = .following
-      return .becomeDuplicate
-    case .done, .lost, .replaced: return nil
-    }
+    guard case .lost(.completed(let record)) = outcome else { return nil }
+    state = .ended
+    return Self.replacing(by: record)
   }
 
   /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well,

@@ -5,15 +5,14 @@ import Wire
 ///
 /// The runner passes in the results of the store and of the backend, and executes the actions returned. The rules are
 /// those of the contract, sections 2 and 6. `Deliver` in Tests/Model/claim.pml models an owner's path through this
-/// machine, without duplicates that wait, overtaken runs that are adopted, reconciliation and retries of Semel's own.
+/// machine, without duplicates that wait, reconciliation and retries of Semel's own.
 public struct ClaimLifecycle: ~Copyable {
   enum State {
-    /// The store has not reported the record's state yet. Followed by `owning`, `following`, `probing`, `settling` (to
-    /// adopt the outcome of another delivery's run), or by the end: replayed, refused, unprotected.
+    /// The store has not reported the record's state yet. Followed by `owning`, `following`, `probing`, or by the end:
+    /// replayed, refused, unprotected.
     case claiming
-    /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
-    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, `settling`
-    /// (to adopt the outcome of a run that this process has), or by the end: replayed, refused.
+    /// The store has reported the record: the delivery is a duplicate, or its own attempt has ended with a release. Its
+    /// request must not run without a record. Followed by `owning`, `probing`, or by the end: replayed, refused.
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
@@ -28,8 +27,8 @@ public struct ClaimLifecycle: ~Copyable {
     /// The outcome is unknown since a time-out, and the backend may still respond. Followed by `settling`, by
     /// `following`, if another owner has the record, or by the end.
     case listening(Claim)
-    /// The backend has responded, or its response is lost, and the store is being updated. Followed by `following`, if
-    /// another owner has the record, or by the end.
+    /// The backend has responded, or its response is lost, and the store is being updated. Followed by the end, whoever
+    /// has the record: the request is never sent again. A verdict that is stored may be followed by `following`.
     case settling(Claim)
     /// The request was certainly not executed, or its response has the class `retry`, and the record will be released.
     /// Followed by `retrying`, `following`, if another owner has the record, or the end.
@@ -52,17 +51,6 @@ public struct ClaimLifecycle: ~Copyable {
   var rejectedAttempt: Int?
   /// Whether the backend has been queried about an unknown outcome.
   var hasProbed = false
-  /// The end of this delivery's own run if the record had another owner by then, or of another delivery's, which this
-  /// one inherits. Its request is never sent again.
-  var overtakenRun: OvertakenRun?
-
-  /// A run whose end is not stored: another delivery owned the record, or the store has not taken it.
-  enum OvertakenRun {
-    /// It has this outcome.
-    case ended(OvertakenOutcome)
-    /// Its outcome is unknown.
-    case unknown(OvertakenClaim)
-  }
 
   public init(route: Route) {
     self.route = route
@@ -89,8 +77,7 @@ extension ClaimLifecycle {
     ///
     /// `age`: the time since the loss.
     case probe(attempt: Int, age: Milliseconds)
-    /// Complete the record with the outcome that the backend has stated, or that an earlier run in this process had,
-    /// then replay it.
+    /// Complete the record with the outcome that the backend has stated, then replay it.
     case adopt(Claim, Completion)
     /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
@@ -127,25 +114,9 @@ extension ClaimLifecycle {
     }
   }
 
-  /// Forwards the request of a granted claim, unless the outcome of an earlier run is known here: the owner that took
-  /// its record over has given it back, or the store has not taken it.
   mutating func own(_ claim: Claim) -> ClaimedAction {
-    switch overtakenRun {
-    case nil:
-      state = .owning(claim)
-      return .forward(claim)
-    case .ended(let outcome) where outcome.isOf(claim):
-      state = .settling(claim)
-      return .adopt(claim, outcome.completion)
-    case .unknown(let run) where run.isOf(claim):
-      state = .ended
-      return .markGrantUnknown(claim, unknownOutcome)
-    // The record was forgotten meanwhile.
-    case .ended, .unknown:
-      state = .ended
-      overtakenRun = nil
-      return .giveBackGrant(claim, .outcomeUnknown(retryAfter: nil))
-    }
+    state = .owning(claim)
+    return .forward(claim)
   }
 
   /// Decides on a record that another delivery owns, or that has ended.
@@ -153,8 +124,6 @@ extension ClaimLifecycle {
     switch standing {
     case .completed(let record):
       state = .ended
-      // This outcome counts, whatever a run of this delivery ended with.
-      overtakenRun = nil
       return Self.replay(record)
     case .inFlight(let leaseLeft, _):
       state = .following
@@ -175,16 +144,22 @@ extension ClaimLifecycle {
     }
   }
 
+  /// Refuses a granted claim whose record's outcome is on its way from this process to the store, which has lost the
+  /// record or has let the claim take it over. The record must not become free.
+  public mutating func declined(_ claim: Claim) -> ClaimedAction {
+    guard isClaimInProgress else { invariantBroken("declined outside of claiming") }
+    state = .ended
+    return .markGrantUnknown(claim, unknownOutcome)
+  }
+
   /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the
   /// store knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isClaimInProgress else { invariantBroken("declined outside of claiming") }
     guard known.state.isUnknownToStore else { return nil }
-    // A record whose outcome was unknown must not become free by giving it back, nor one whose request has run here.
-    var mayGiveBack = overtakenRun == nil
-    if case .applying = state { mayGiveBack = false }
+    // A record whose outcome was unknown must not become free by giving it back.
+    if case .applying = state { return declined(claim) }
     state = .ended
-    guard mayGiveBack else { return .markGrantUnknown(claim, unknownOutcome) }
     if known.conflict(with: claim.fingerprint) == .otherPayload {
       return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
     }
@@ -215,9 +190,6 @@ extension ClaimLifecycle {
     default: invariantBroken("claimFailed outside of claiming")
     }
     state = .ended
-    // The request has run here. If the store has granted the claim all the same, its lease lapses: to give it back
-    // would let the request run again.
-    guard overtakenRun == nil else { return .refuse(unknownOutcome) }
     let mayOwn: Bool
     switch error {
     case .unreadable: return .refuse(.storeUnreadable())
@@ -240,24 +212,6 @@ extension ClaimLifecycle {
     return .inFlight(retryAfter: Problem.defaultPause)
   }
 
-  /// Ends a claim that cannot continue, and returns its refusal: `problem`, unless the request has run here.
-  public mutating func gaveUp(for problem: Problem) -> Problem {
-    guard isClaimInProgress else { invariantBroken("gaveUp outside of claiming") }
-    state = .ended
-    return overtakenRun == nil ? problem : unknownOutcome
-  }
-
-  /// Takes the outcome of another delivery's run, which no record has. Where this delivery is granted the record, it
-  /// records that outcome, and its own request does not run.
-  public mutating func inherit(_ outcome: OvertakenOutcome) {
-    invariant(isClaimInProgress, "an outcome is inherited outside of claiming")
-    // A loss that this delivery has met says less.
-    if overtakenOutcome == nil { overtakenRun = .ended(outcome) }
-  }
-
-  /// Whether the request has run, although no record has its end.
-  public var wasOvertaken: Bool { overtakenRun != nil }
-
   /// The refusal of a delivery whose request may just have run.
   private var unknownOutcome: Problem { .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)) }
 
@@ -276,7 +230,7 @@ extension ClaimLifecycle {
   /// Refuses another payload than that of a run of which the store does not know; `nil` if this is none. It must not
   /// claim: if the reply were lost, the record would have its fingerprint.
   public mutating func refused(beside known: KnownRecord, _ fingerprint: Fingerprint) -> ClaimedAction? {
-    guard isClaimInProgress, overtakenRun == nil, known.state.isUnknownToStore,
+    guard isClaimInProgress, known.state.isUnknownToStore,
       known.conflict(with: fingerprint) == .otherPayload
     else { return nil }
     state = .ended

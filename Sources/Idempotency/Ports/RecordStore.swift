@@ -42,14 +42,6 @@ public final class ClaimRequest: Sendable {
     self.attribution = attribution
   }
 
-  /// A copy that outlives its delivery.
-  public var withoutReader: ClaimRequest {
-    ClaimRequest(
-      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: takeOver,
-      unknownRetention: unknownRetention, remember: remember, unusedRelease: unusedRelease, key: key,
-      attribution: attribution)
-  }
-
   /// A copy with another owner, fingerprint or condition.
   public func changed(
     owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, takeOver: TakeOver? = nil

@@ -53,13 +53,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   func run() async throws(Problem) {
     try runner.enterQuota(of: batch.calls[0])
     try runner.enterQuota(ofItems: batch.calls.count)
-    defer {
-      endWait()
-      for (call, request) in zip(batch.calls, requests) {
-        runner.keepOvertakenOutcome(of: call, request)
-        call.unstored = nil
-      }
-    }
+    defer { endWait() }
     while true {
       switch lifecycle.next {
       case .claim(let indices):
@@ -155,8 +149,8 @@ extension BatchRun {
       }
       for (place, index) in indices.enumerated() {
         let request = requests[index]
-        if let known = worker.store.knownOutcome(of: request.id, request.fingerprint) {
-          gathering.put(.success(known), at: place)
+        if let known = worker.knownReply(to: request.id, request.fingerprint) {
+          gathering.put(known, at: place)
         } else {
           worker.store.startClaim(request) { gathering.put($0, at: place) }
         }
@@ -166,7 +160,7 @@ extension BatchRun {
 
   private func action(after reply: ClaimReply, about index: Int) -> ClaimLifecycle.ClaimedAction {
     let call = batch.calls[index]
-    worker.passOn(reply, to: call)
+    if let action = worker.declined(reply, of: call) { return action }
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
     case .failure(let error): return call.lifecycle.claimFailed(error, isDown: false)
@@ -301,7 +295,7 @@ extension BatchRun {
   }
 
   private func giveUp(_ index: Int, _ problem: Problem) {
-    end(index, .refused(batch.calls[index].lifecycle.gaveUp(for: problem)))
+    end(index, .refused(problem))
   }
 
   private func giveUpWaiting(for index: Int) {

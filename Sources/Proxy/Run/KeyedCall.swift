@@ -20,8 +20,6 @@ public final class KeyedCall: @unchecked Sendable {
   var lifecycle: ClaimLifecycle
   /// The request's count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
   var retried: RetriedCall?
-  /// The outcome of its run as other deliveries find it, while another owner has the record; `nil` if there is none.
-  var unstored: UnstoredOutcomes.Holding?
 
   init(
     _ accepted: AcceptedHead, body: ByteBuffer, fingerprint: Fingerprint, id: RecordID, caller: Caller,
@@ -133,14 +131,5 @@ extension ClaimRequest {
       id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),
       followsUnknown: false, onlyRejectedSoFar: false, lease: lease, unknownRetention: unknownRetention,
       remember: remember, requestedAt: BootInstant(nanoseconds: 0), attribution: attribution)
-  }
-}
-
-extension Claim {
-  /// The request for a claim of the same record.
-  func request() -> ClaimRequest {
-    ClaimRequest(
-      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: .never,
-      unknownRetention: unknownRetention, remember: remember, key: key, attribution: attribution)
   }
 }

@@ -55,7 +55,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   var lastCommand: LastCommand?
   /// The outcome of the run while it waits for the store and another delivery may get the record; `nil` if there is
   /// none.
-  var unstored: UnstoredOutcomes.Holding?
+  var unstored: TakeOverGuard.UnstoredOutcome?
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
   /// Whether the store gave no reply to the command that was to end the record.

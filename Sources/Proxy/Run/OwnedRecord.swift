@@ -22,11 +22,12 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     invariant(lease.claim.id == call.id, "an outcome is recorded by the claim of another request")
     // A process that ends now repeats it: the outcome is not lost.
     lease.lastCommand = command
-    if lease.mayBeOvertaken { lease.unstored = hold(OvertakenOutcome(completion, of: lease.claim)) }
+    if lease.mayBeOvertaken { lease.unstored = worker.environment.takeOvers.storing(lease.claim) }
     do throws(StoreError) {
       let reply = try await worker.store.complete(lease.claim, with: completion)
       lease.note(command.end, reply.outcome)
       worker.endLease(lease)
+      lease.unstored = nil
       if let record = reply.record {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
         if case .whole = completion.outcome, case .statusOnly = record.outcome {
@@ -34,11 +35,8 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         }
       }
       worker.countSuperseded(reply.outcome)
-      worker.noteContradiction(reply.outcome, by: completion, of: lease)
-      let action = call.lifecycle.stored(reply.outcome, of: completion)
-      call.unstored = call.lifecycle.overtakenOutcome.map(hold)
-      lease.unstored = nil
-      return action
+      worker.noteRejected(reply.outcome, of: completion, lease)
+      return call.lifecycle.stored(reply.outcome)
     } catch {
       lease.isEndUnstored = true
       let action = call.lifecycle.storingFailed()
@@ -50,10 +48,6 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       }
       return action
     }
-  }
-
-  private func hold(_ outcome: OvertakenOutcome) -> UnstoredOutcomes.Holding {
-    worker.environment.unstored.hold(outcome, of: call.id)
   }
 
   /// Counts an intent that a final response has ended because no further attempt is allowed.

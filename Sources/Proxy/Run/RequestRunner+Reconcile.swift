@@ -51,7 +51,7 @@ extension RequestRunner {
       timeout: max(.seconds(1), min(route.timeToResponse, route.waitTimeout)), maxBody: route.maxResponseBody)
   }
 
-  /// Completes the record with what the backend has stated, or what an earlier run of this delivery ended with.
+  /// Completes the record with what the backend has stated.
   @inline(never)
   func adopt(
     _ completion: Completion, with claim: Claim, of call: KeyedCall
@@ -62,9 +62,6 @@ extension RequestRunner {
       reply = .success(try await worker.store.complete(claim, with: completion))
     } catch {
       reply = .failure(error)
-      if let outcome = call.lifecycle.overtakenOutcome, outcome.isOf(claim) {
-        worker.keepOvertaken(PendingOutcome(outcome, .granted(claim), of: delivery.logEntry))
-      }
     }
     if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       environment.known.change(claim.id) {
@@ -76,9 +73,7 @@ extension RequestRunner {
         }
       }
     }
-    let action = call.lifecycle.adopted(reply)
-    if call.lifecycle.overtakenOutcome == nil { call.unstored = nil }
-    return action
+    return call.lifecycle.adopted(reply)
   }
 }
 

@@ -179,15 +179,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard try await run(call, owning: claim) == .done else {
       return try await carryOutAll(nil, after: request.changed(owner: worker.newOwner()), of: call)
     }
-    end(call, request)
-  }
-
-  /// Ends what outlives a claim: the count of retries, and the outcome of a run that was overtaken.
-  @inline(never)
-  private func end(_ call: KeyedCall, _ request: ClaimRequest) {
     call.retried?.end()
-    keepOvertakenOutcome(of: call, request)
-    call.unstored = nil
   }
 
   /// Carries out an action, and claims again as often as the actions demand.
@@ -202,7 +194,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
-      end(call, request)
+      call.retried?.end()
     }
     while true {
       let (action, source) =
@@ -260,7 +252,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ request: ClaimRequest, of call: KeyedCall, hasWaited: Bool
   ) async throws(Problem) -> (ClaimLifecycle.ClaimedAction, ReplaySource) {
     if let known = knownAction(of: call, request.fingerprint) { return (known, .cache) }
-    if !hasWaited, !call.lifecycle.wasOvertaken { try reserveCapture(call) }
+    if !hasWaited { try reserveCapture(call) }
     return (await claim(request, of: call), .store)
   }
 
@@ -313,14 +305,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func waitForChange(
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) {
-    // Only an owner needs room for a response, and many duplicates may wait. An owner that was overtaken has one.
-    if call.lifecycle.overtakenOutcome == nil { delivery.releaseCapture() }
+    // Only an owner needs room for a response, and many duplicates may wait.
+    delivery.releaseCapture()
     let mayContinue: Bool
     if let wait {
       mayContinue = await wait.changed(leaseLeft: leaseLeft)
     } else {
       do throws(Problem) { wait = try await DuplicateWait(for: call, of: self) } catch {
-        throw refusedAsDuplicate(call.lifecycle.gaveUp(for: error))
+        throw refusedAsDuplicate(error)
       }
       mayContinue = wait != nil
     }
@@ -355,18 +347,18 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       reader: delivery)
   }
 
-  /// The action for what this process knows for certain: an outcome, or another payload beside a run without a record;
-  /// `nil` if the store has to be queried.
+  /// The action for what this process knows for certain: an outcome that the store has or is given, or another payload
+  /// beside a run without a record; `nil` if the store has to be queried.
   @inline(never)
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
-    guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else {
+    guard let reply = worker.knownReply(to: call.id, fingerprint) else {
       guard worker.knowsRecords(of: call.route, call.id, for: delivery) else { return nil }
       return environment.known.change(call.id) { known, _ in
         known.flatMap { call.lifecycle.refused(beside: $0, fingerprint) }
       }
     }
     return decide(
-      on: .success(outcome),
+      on: reply,
       to: call.claimRequest(
         owner: OwnerToken(high: 0, low: 0), isSealed: environment.sealsResponses), of: call)
   }
@@ -378,7 +370,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall,
     isDown: Bool = false
   ) -> ClaimLifecycle.ClaimedAction {
-    worker.passOn(reply, to: call)
+    if let action = worker.declined(reply, of: call) { return action }
     if worker.knowsRecords(of: call.route, call.id, for: delivery) {
       let request = request()
       return environment.known.change(request.id) {

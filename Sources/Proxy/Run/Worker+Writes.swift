@@ -104,19 +104,14 @@ extension Worker {
   }
 
   /// Repeats an owner's last command in a task of its own, and ends the lease with it. The caller has taken memory.
-  ///
-  /// If another delivery has the record by then, an outcome is kept.
   func repeatInBackground(_ command: LastCommand, of lease: LeaseKeeper<Store>) {
     invariant(lease.commandBytes > 0, "a command waits for the store without memory")
     lease.lastCommand = command
-    if case .complete(let completion) = command {
-      lease.unstored = environment.unstored.hold(
-        OvertakenOutcome(completion, of: lease.claim), of: lease.claim.id)
+    if case .complete = command, lease.unstored == nil {
+      lease.unstored = environment.takeOvers.storing(lease.claim)
     }
-    environment.takeOvers.enter(lease.claim.id)
     context.task { [self] in
       defer {
-        environment.takeOvers.leave(lease.claim.id)
         lease.unstored = nil
         giveMemory(lease.commandBytes)
         lease.commandBytes = 0
@@ -128,20 +123,12 @@ extension Worker {
       }
       if let outcome {
         countSuperseded(outcome)
-        if case .complete(let completion) = command { noteLate(outcome, of: completion, lease) }
+        if case .complete(let completion) = command { noteRejected(outcome, of: completion, lease) }
       } else if !isStopping {
         noteDropped(lease)
       }
       endLease(lease)
     }
-  }
-
-  /// Notes the store's late reply to an outcome, and keeps that if another delivery has the record.
-  private func noteLate(_ outcome: OwnerOutcome, of completion: Completion, _ lease: LeaseKeeper<Store>) {
-    noteContradiction(outcome, by: completion, of: lease)
-    guard outcome.statesOvertaken(lease.claim) else { return }
-    let overtaken = OvertakenOutcome(completion, of: lease.claim)
-    keepOvertaken(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
   }
 
   /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too
@@ -154,9 +141,6 @@ extension Worker {
       metadata: lease.metadata)
   }
 
-  /// The bounds of the pauses between two tries to reach the store, in milliseconds.
-  static var storePauses: Backoff { Backoff(first: 50, max: WritePace.maxPause.count) }
-
   /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies;
   /// no longer than `Fence.storing`, since a fence must outlast it.
   ///
@@ -166,7 +150,7 @@ extension Worker {
     afterPause pausesFirst: Bool = true,
     _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) async -> OwnerOutcome? {
-    var pauses = Self.storePauses
+    var pauses = Backoff(first: 50, max: WritePace.maxPause.count)
     var isPauseDue = pausesFirst
     let end = BootInstant.now + Fence.storing
     while !isStopping, BootInstant.now < end {
@@ -179,20 +163,6 @@ extension Worker {
       }
     }
     return nil
-  }
-
-  /// Reports an outcome that contradicts an operator's statement: its record was resolved as not applied, or forgotten,
-  /// before it could be stored, so that a later delivery runs, or has run, beside this one.
-  @inline(never)
-  func noteContradiction(_ outcome: OwnerOutcome, by completion: Completion, of lease: LeaseKeeper<Store>) {
-    switch outcome {
-    case .lost(.absent), .replaced: break
-    case .lost(.released) where !outcome.statesOvertaken(lease.claim): break
-    case .done, .lost: return
-    }
-    environment.logger.error(
-      "a response came after an operator had freed its record, and is not recorded: the request was applied, and may run again",
-      metadata: lease.metadata.merging(["status": "\(completion.outcome.status)"]) { own, _ in own })
   }
 
   /// Counts an owner that has lost its record while it lived.

@@ -31,7 +31,6 @@ public final class ProxyEnvironment: Sendable {
   let misuse = MisuseSketch()
   let known: KnownRecords
   let takeOvers: TakeOverGuard
-  let unstored = UnstoredOutcomes()
   let mismatches: MismatchNotes
   let losses: LossLog
   let captures = CaptureShare()

@@ -22,8 +22,6 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   var pauses = Roster<Signal>()
   /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
   var unusedClaims = Roster<(claim: Claim, release: Release)>()
-  /// The outcomes of overtaken runs that no record has yet. A shutdown waits for them.
-  var pendingOutcomes = Roster<PendingOutcome>()
   private(set) var isStopping = false
   /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one
   /// command may take by default.
@@ -110,7 +108,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Whether no claim is held any more or is being given back, each outcome is stored, and each client has taken its
   /// response.
   public var isIdle: Bool {
-    leases.isEmpty && unusedClaims.isEmpty && pendingOutcomes.isEmpty && !downstream.hasUnread
+    leases.isEmpty && unusedClaims.isEmpty && !downstream.hasUnread
   }
 
   /// Ends the requests that the process cannot finish: refuses each owner's client with `outcome_unknown`, logs each
@@ -129,7 +127,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
         isUnsent ? .overloaded(.draining) : .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
     cut(leases.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
-    await endAll(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
+    await endAll(leases, Array(unusedClaims.values))
     await waitForDuplicates()
     cut(openDeliveries)
     for connection in downstream.connections.values { connection.resetUnread() }
@@ -154,20 +152,14 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     }
   }
 
-  /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
+  /// Ends all these claims at once: a store that does not reply must not delay the end for each of them.
   private func endAll(
-    _ leases: [LeaseKeeper<Store>], _ outcomes: [PendingOutcome], _ unused: [(claim: Claim, release: Release)]
+    _ leases: [LeaseKeeper<Store>], _ unused: [(claim: Claim, release: Release)]
   ) async {
-    let ends = Countdown(leases.count + outcomes.count + unused.count, timers: context.timers)
+    let ends = Countdown(leases.count + unused.count, timers: context.timers)
     for (claim, release) in unused {
       context.task { [self] in
         await giveBackOnce(claim, release)
-        ends.countDown()
-      }
-    }
-    for kept in outcomes {
-      context.task { [self] in
-        await storeOnceMore(kept)
         ends.countDown()
       }
     }

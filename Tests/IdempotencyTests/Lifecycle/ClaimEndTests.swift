@@ -272,22 +272,9 @@ struct ClaimEndTests {
       Issue.record("another owner's outcome was not replayed")
       return
     }
-    var duplicate = Self.settling()
-    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: Milliseconds(1), attempt: 2)))
-    else {
-      Issue.record("a fenced owner did not become a duplicate")
-      return
-    }
-    guard case .wait = duplicate.claimed(.taken(.inFlight(leaseLeft: 1, attempt: 2))) else {
-      Issue.record("a fenced owner could not claim again")
-      return
-    }
-    guard case .markGrantUnknown = duplicate.claimed(.granted(.sample(attempt: 3))) else {
-      Issue.record("a fenced owner ran again")
-      return
-    }
     for outcome in [
       OwnerOutcome.lost(.absent), .lost(.released(attempt: 1)), .lost(.unknown(age: 5, attempt: 2)),
+      .lost(.inFlight(leaseLeft: 1, attempt: 2)), .lost(.released(attempt: 2)),
       .lost(.expired(attempt: 2)), .replaced,
     ] {
       var refused = Self.settling()

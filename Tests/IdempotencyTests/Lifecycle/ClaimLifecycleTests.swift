@@ -165,32 +165,13 @@ struct ClaimLifecycleTests {
     expectRefusal(lifecycle.claimFailed(error, isDown: true))
   }
 
-  @Test(arguments: [StoreError.unavailable("refused"), .fateUnknown("cut")])
-  func `an overtaken owner never runs without the store`(error: StoreError) {
-    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    _ = lifecycle.claimed(.granted(.sample()))
-    _ = lifecycle.responded(.sample(status: 201))
-    guard case .becomeDuplicate = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2))) else {
-      Issue.record("an overtaken owner did not become a duplicate")
-      return
-    }
-    // Its request has run: what the store may have granted must not become free.
-    guard case .refuse(let problem) = lifecycle.claimFailed(error, isDown: true) else {
-      Issue.record("an overtaken owner gave its claim back")
+  @Test func `a granted claim that is declined leaves its record unknown`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    guard case .markGrantUnknown(_, let problem) = lifecycle.declined(.sample()) else {
+      Issue.record("a record was made free whose outcome is on its way to the store")
       return
     }
     #expect(problem.code == .outcomeUnknown)
-  }
-
-  @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() {
-    var duplicate = ClaimLifecycle(route: .sample())
-    _ = duplicate.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
-    #expect(duplicate.gaveUp(for: .overloaded(.busy)).code == .overloaded)
-    var owner = ClaimLifecycle(route: .sample())
-    _ = owner.claimed(.granted(.sample()))
-    _ = owner.responded(.sample(status: 201))
-    _ = owner.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
-    #expect(owner.gaveUp(for: .overloaded(.busy)).code == .outcomeUnknown)
   }
 
   private func expectRefusal(

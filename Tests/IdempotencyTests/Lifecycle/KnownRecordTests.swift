@@ -249,18 +249,4 @@ struct KnownRecordTests {
     let reply = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
     #expect(KnownRecord.after(reply, to: Self.request(), from: owned, now: Self.now) == owned)
   }
-
-  @Test func `a grant beside a run of this process leaves no record free whose request has run`() {
-    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    _ = lifecycle.claimed(.granted(.sample()))
-    _ = lifecycle.responded(.sample(status: 201))
-    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
-    var known: KnownRecord? = KnownRecord(.unprotected(releasedUntil: nil), fingerprint: nil)
-    let action = lifecycle.replied(
-      .success(.granted(.sample(attempt: 3))), to: Self.request(), isDown: true, known: &known, now: Self.now)
-    guard case .markGrantUnknown = action else {
-      Issue.record("the record became free: \(action)")
-      return
-    }
-  }
 }

@@ -212,50 +212,25 @@ struct LifecycleReconcileTests {
     #expect(completion.outcome == Self.outcome)
   }
 
-  /// A delivery whose run has ended with the outcome when another owner had the record, as this reply states.
-  private static func overtaken(by reply: OwnerOutcome) -> ClaimLifecycle {
-    var lifecycle = lifecycle()
-    _ = lifecycle.claimed(.granted(claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(.sample(status: 201))
-    _ = lifecycle.stored(reply, of: Completion(outcome: outcome, retention: 1, remember: 2))
-    return lifecycle
-  }
-
-  private static func fenced(_ claim: Claim, until: Int64) -> Claim {
-    Claim(
-      id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: claim.attempt,
-      firstSeen: claim.firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: claim.lease,
-      unknownRetention: claim.unknownRetention, remember: claim.remember,
-      fence: Fence(until: StoreInstant(milliseconds: until), left: 5), requestedAt: claim.requestedAt)
-  }
-
-  @Test func `an outcome that another owner kept from being stored is stored once that one is gone`() {
-    var lifecycle = Self.overtaken(by: .lost(.inFlight(leaseLeft: 1, attempt: 3)))
-    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
-      Issue.record("the outcome was not adopted")
-      return
+  @Test func `a verdict is given only if the record has it`() {
+    let replies: [OwnerOutcome] = [.lost(.absent), .lost(.inFlight(leaseLeft: 1, attempt: 5)), .replaced]
+    for reply in replies {
+      var lifecycle = Self.applying(.applied(Self.outcome))
+      _ = lifecycle.claimed(.granted(Self.claim(attempt: 4)))
+      let stored = CompletionReply(outcome: reply, record: nil)
+      guard case .refuse(let problem) = lifecycle.adopted(.success(stored)) else {
+        Issue.record("an outcome was given that is not stored")
+        return
+      }
+      #expect(problem.code == .outcomeUnknown)
     }
-    #expect(completion.outcome == Self.outcome)
-    guard case .refuse = lifecycle.adopted(.success(CompletionReply(outcome: .lost(.absent), record: nil)))
-    else {
-      Issue.record("an outcome was given that is not stored")
-      return
-    }
-  }
-
-  @Test func `an overtaken outcome counts even if the other owner gave the record back before`() {
-    var lifecycle = Self.overtaken(by: .lost(.released(attempt: 3)))
-    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
-      Issue.record("the outcome was not adopted")
-      return
-    }
-    #expect(completion.outcome == Self.outcome)
+    var lifecycle = Self.applying(.applied(Self.outcome))
+    _ = lifecycle.claimed(.granted(Self.claim(attempt: 4)))
     // The store has it from a copy of the command whose reply was lost: another claim finds it.
     guard case .claimAgain = lifecycle.adopted(.success(CompletionReply(outcome: .done, record: nil))) else {
       Issue.record("a stored outcome was not looked up")
       return
     }
-    #expect(lifecycle.overtakenOutcome != nil)
     let record = CompletedRecord(
       outcome: Self.outcome, recordedAt: StoreInstant(milliseconds: 1),
       expiresAt: StoreInstant(milliseconds: 9), remaining: 8, attempt: 4)
@@ -263,7 +238,6 @@ struct LifecycleReconcileTests {
       Issue.record("the stored outcome was not replayed")
       return
     }
-    #expect(lifecycle.overtakenOutcome == nil)
   }
 
   @Test func `an owner that releases a record which another has given back passes its response on`() {
@@ -272,35 +246,6 @@ struct LifecycleReconcileTests {
     _ = lifecycle.responded(.sample(status: 503))
     guard case .respond = lifecycle.stored(.lost(.released(attempt: 3))) else {
       Issue.record("the response of a free record was held back")
-      return
-    }
-  }
-
-  @Test func `an outcome of a record that was forgotten meanwhile is not recorded`() {
-    var lifecycle = Self.overtaken(by: .lost(.inFlight(leaseLeft: 1, attempt: 3)))
-    let outcome = lifecycle.overtakenOutcome
-    let mine = Self.claim(attempt: 4)
-    let fenced = Self.fenced(mine, until: 9)
-    #expect(outcome?.isOf(mine) == true && outcome?.isOf(fenced) == false)
-    // A fence that has ended meanwhile, or went with the record in a store that lost it, is no sign of a forget.
-    let ofFenced = OvertakenOutcome(Completion(outcome: Self.outcome, retention: 1, remember: 2), of: fenced)
-    #expect(ofFenced.isOf(fenced) && ofFenced.isOf(mine) && !ofFenced.isOf(Self.fenced(mine, until: 10)))
-    guard case .giveBackGrant(_, let problem) = lifecycle.claimed(.granted(fenced)) else {
-      Issue.record("a forgotten outcome was recorded")
-      return
-    }
-    #expect(problem.code == .outcomeUnknown && lifecycle.overtakenOutcome == nil)
-  }
-
-  @Test func `what this delivery has run does not run again, whatever the backend states`() {
-    var lifecycle = Self.lifecycle()
-    _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(.sample(status: 201))
-    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)))
-    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    _ = Self.probed(&lifecycle, .absent, .unknown(age: .seconds(30), attempt: 3))
-    guard case .markGrantUnknown = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
-      Issue.record("it ran twice")
       return
     }
   }

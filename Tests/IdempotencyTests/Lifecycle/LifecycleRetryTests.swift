@@ -196,13 +196,6 @@ struct LifecycleRetryTests {
     #expect(lifecycle.maxWait(.seconds(20), elapsed: elapsed.map { .seconds($0) }) == .seconds(span))
   }
 
-  @Test func `an overtaken owner, which makes no retry, waits like any duplicate`() {
-    var lifecycle = Self.owning { $0.waitTimeout = .seconds(30) }
-    _ = lifecycle.responded(.sample(status: 200))
-    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)))
-    #expect(lifecycle.maxWait(.seconds(20), elapsed: .seconds(40)) == .seconds(20))
-  }
-
   @Test func `a record that was lost during the pause is not claimed again`() {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(.sample(status: 503))

@@ -30,13 +30,15 @@ struct TakeOverGuardTests {
     let held = TakeOverGuard()
     let (mine, other) = (Self.request("a"), Self.request("b"))
     #expect(Self.mayTakeOver(mine, held))
-    held.enter(mine.id)
-    held.enter(mine.id)
-    #expect(!Self.mayTakeOver(mine, held) && Self.mayTakeOver(other, held))
-    held.leave(mine.id)
-    #expect(!Self.mayTakeOver(mine, held))
-    held.leave(mine.id)
-    #expect(Self.mayTakeOver(mine, held))
+    let owners = [mine.owner, OwnerToken(high: 3, low: 4)]
+    var runs = owners.map { held.storing(mine.changed(owner: $0).granted) }
+    while !runs.isEmpty {
+      #expect(!Self.mayTakeOver(mine, held) && Self.mayTakeOver(other, held))
+      #expect(held.isStoring(mine.id, mine.fingerprint) && !held.isStoring(other.id, other.fingerprint))
+      runs.removeFirst()
+    }
+    #expect(Self.mayTakeOver(mine, held) && held.isEmpty)
+    #expect(!held.isStoring(mine.id, mine.fingerprint))
   }
 
   @Test func `nothing is taken over until owners have repeated what a failed store did not take`() {

@@ -13,7 +13,7 @@ extension Judge {
     deaths[node, default: []].append(now)
   }
 
-  /// A sending after one that is not over: the record was taken over, or its node knows what the judge does not.
+  /// A sending after one that is not over: the record was taken over.
   func checkTakeOver(_ after: Record.Sending, after before: Record.Sending, of record: Record) {
     guard record.rule.mayRepeat, !isNewToClock(before, after) else { return }
     if record.rule == .ask, record.absentAt.map({ $0 < before.at }) ?? true {
@@ -23,7 +23,6 @@ extension Judge {
     checkFailed(after, after: before, of: record)
     checkDeath(after, after: before, of: record)
     checkClock(after, after: before, of: record)
-    checkKnown(after, of: record)
   }
 
   /// Whether a node has been without its store since a moment, so that whatever it sent has failed.
@@ -61,38 +60,6 @@ extension Judge {
       isQuiet(since: since, [nodeEnds, cutOffs]), let run = awaited(before, of: record)
     else { return }
     violation(1, record, "run \(run.serial) was taken over by a clock that was set")
-  }
-
-  /// A node that has an outcome of its own does not send the request again, where all later attempts were given back.
-  private func checkKnown(_ after: Record.Sending, of record: Record) {
-    let index = record.sent.firstIndex { $0.node == after.node }
-    guard !hasCuts, !losesReplies, !hasStandstills, let index else { return }
-    let own = record.sent[index]
-    guard let start = nodeStarts[after.node], start < own.at,
-      isQuiet(since: own.at - Span(seconds: 4), [nodeEnds, clockSteps, hiccups]),
-      let outcomeAt = outcome(of: own, record), outcomeAt + Span(seconds: 0.3) < after.at
-    else { return }
-    let others = record.sent[(index + 1)...]
-    let areGivenBack = others.allSatisfy { $0.node != after.node && isGivenBack($0, of: record) }
-    guard !others.isEmpty, areGivenBack else { return }
-    violation(
-      1, record,
-      "attempt \(after.attempt) was sent by the node that has the outcome of attempt \(own.attempt)")
-  }
-
-  /// The moment at which a node certainly had the outcome of what it had sent; `nil` if it need not have had it.
-  private func outcome(of sending: Record.Sending, _ record: Record) -> Moment? {
-    let heard = sending.at + Span(seconds: record.rule.responseTimeout.seconds - 0.3)
-    let run = record.runs(of: sending, before: heard).last { $0.isFinal(before: heard) }
-    guard let run, run.content?.utf8.count ?? 0 < 10_000 else { return nil }
-    return run.respondedAt
-  }
-
-  /// Whether a sending was over at once, so that its node has certainly given the record back.
-  private func isGivenBack(_ sending: Record.Sending, of record: Record) -> Bool {
-    record.runs(of: sending, before: now).contains { run in
-      run.allowedAnother(before: sending.at + Span(seconds: 0.3))
-    }
   }
 
   /// A delivery is sent once where Semel makes no attempts itself, unless its response allows another attempt.

@@ -49,7 +49,6 @@ final class Node: @unchecked Sendable {
   var onBackend: (() -> Void)?
   /// The first count that is not as it is while nothing happens; `nil` if everything is, or nobody has looked.
   private(set) var unrest: String?
-  static let unfinished = "a worker is not idle"
 
   init(_ index: Int, of world: World, incarnation: Int) {
     self.index = index
@@ -179,7 +178,7 @@ final class Node: @unchecked Sendable {
   func lookForUnrest() {
     unrest = nil
     for (loop, worker) in zip(loops, workers) {
-      loop.execute { [self] in if !worker.isIdle { unrest = Self.unfinished } }
+      loop.execute { [self] in if !worker.isIdle { unrest = "a worker is not idle" } }
     }
     for gauge in [Counters.Gauge.inFlight, .waiting, .bodyBytes, .unreadBytes] {
       let value = environment.counters[gauge]

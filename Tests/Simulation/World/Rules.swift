@@ -23,8 +23,6 @@ enum Rules {
   static let shortTimeoutLease = Time(seconds: 2)
   /// The time for which outcomes are remembered where a step of the store's clock is longer.
   static let shortMemory = Time(seconds: 200)
-  /// The time for which a node may keep an outcome whose record another owner has, or has lost.
-  static let overtakenSpan = Span(seconds: 601)
   /// The number of attempts on the route that limits them.
   static let maxAttempts = 3
 

@@ -39,15 +39,7 @@ extension World {
     for node in nodes { node.lookForUnrest() }
     if redis != nil { lookAtRecords() }
     pass(Span(seconds: redis == nil ? 1 : 15))
-    if nodes.contains(where: { $0.unrest == Node.unfinished }) { waitForOvertaken() }
     checkRest()
-  }
-
-  /// Waits as long as a node may keep the outcome of an overtaken run, whose record is unknown, and looks again.
-  private func waitForOvertaken() {
-    pass(Rules.overtakenSpan)
-    for node in nodes { node.lookForUnrest() }
-    pass(Span(seconds: 1))
   }
 
   /// Has operators decide about what has ended, and clients look whether it is as it has to be.

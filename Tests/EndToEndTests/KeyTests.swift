@@ -44,6 +44,17 @@ struct KeyTests {
     }
   }
 
+  @Test func `keys that differ in letter case are two, UUIDs as well`() async throws {
+    try await Rig.run(Configuration(route: ["key": "{format: uuid}"])) { rig in
+      let uuid = "7f7cf1a2-5d6a-4f0e-9d2b-0a2b6a1f3c11"
+      let lower = try await rig.order(uuid)
+      expectExecuted(lower)
+      expectExecuted(try await rig.order(uuid.uppercased()))
+      expectReplayed(try await rig.order(uuid), of: lower)
+      #expect(Set(rig.backend.requests.map(\.requestID)).count == 2)
+    }
+  }
+
   @Test func `lengths and format follow the route`() async throws {
     let lengths = Configuration(route: ["key": "{min_length: 3, max_length: 4}"])
     try await Rig.run(lengths) { rig in

@@ -197,6 +197,21 @@ struct MethodOverrideTests {
     }
   }
 
+  @Test func `a form that is too large to be read for a method is refused where another is protected`()
+    async throws
+  {
+    let members = ["match": "{methods: [DELETE], path: /v1/orders}", "max_request_body": "1KiB"]
+    try await Self.run(.embedded, members) { rig in
+      let fields = Self.fields("k", "application/x-www-form-urlencoded")
+      let body = "a=\(String(repeating: "x", count: 2000))"
+      let refused = try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
+      expectRefused(refused, 413, "request_too_large", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+      let other = try await rig.semel.client.send("POST", "/v1/others", fields, body: body)
+      #expect(other.idempotencyStatus == "ignored")
+    }
+  }
+
   @Test func `a form that names another protected method than its own is refused with a key`() async throws {
     try await Self.run(.embedded) { rig in
       for (type, body) in Self.forms("PUT") {

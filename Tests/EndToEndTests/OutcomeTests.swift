@@ -245,6 +245,18 @@ struct OutcomeTests {
     }
   }
 
+  @Test func `a backend's own 503 is unknown if the route lists it so`() async throws {
+    try await Rig.run(Configuration(route: ["outcomes": "{unknown: [503]}"])) { rig in
+      for (key, fields) in [("bare", []), ("later", [("Retry-After", "1")])] {
+        rig.backend.on("/v1/orders", inTurn: [Reply(503, fields, body: "still at it"), Reply(201)])
+        let first = try await rig.order(key)
+        #expect(first.status == 503 && first.text == "still at it" && first.idempotencyStatus == "unknown")
+        expectRefused(try await rig.order(key), 409, "outcome_unknown", retryable: false)
+        #expect(rig.backend.runs(of: key) == 1)
+      }
+    }
+  }
+
   @Test func `a backend steers the outcome, and its field is removed`() async throws {
     try await Rig.run { rig in
       for (status, word, expected) in [

@@ -44,6 +44,18 @@ struct RetryTests {
     }
   }
 
+  @Test func `no retry follows a response of which the client has a part`() async throws {
+    try await Rig.run(Self.configuration(route: ["max_response_body": "64KiB"])) { rig in
+      rig.backend.on(
+        "/v1/orders", inTurn: [Reply(503, [], content: .filler(300_000), framing: .length), Reply(201)])
+      let first = try await rig.order("k")
+      #expect(first.status == 503 && first.body.count == 300_000)
+      #expect(rig.backend.requests.count == 1)
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+    }
+  }
+
   @Test func `a record that only met 429 is gone after its retries, too`() async throws {
     try await Rig.run(Self.configuration()) { rig in
       rig.backend.on("/v1/orders") { Reply($0.number > 3 ? 201 : 429) }

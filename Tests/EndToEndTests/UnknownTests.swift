@@ -162,6 +162,23 @@ struct UnknownTests {
     }
   }
 
+  @Test func `a lost response to a request that is passed through is unknown, and no record knows of it`()
+    async throws
+  {
+    try await Rig.run(Configuration(upstream: ["response_timeout": "500ms"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/open", inTurn: [.unanswered, Reply(gate: gate), Reply(201)])
+      for status in [502, 504] {
+        let lost = try await rig.order(nil, path: "/open")
+        expectRefused(lost, status, "outcome_unknown", retryable: false)
+        #expect(lost["Retry-After"] == nil)
+      }
+      #expect(rig.backend.log.value.begun == 2)
+      #expect(try await rig.order(nil, path: "/open").status == 201)
+      gate.open()
+    }
+  }
+
   @Test func `a complete response counts although the request was not read`() async throws {
     try await Rig.run { rig in
       // The backend responds at the head, and its client must stop sending (a megabyte does not fit the socket).

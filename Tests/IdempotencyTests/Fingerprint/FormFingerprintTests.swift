@@ -147,6 +147,22 @@ struct FormFingerprintTests {
     #expect(!request(100, "B").isFingerprintedRaw)
   }
 
+  @Test(arguments: [(1, true), (4, true), (5, false)])
+  func `parts within parts are compared without their boundaries to a depth of four`(
+    depth: Int, isEqual: Bool
+  ) {
+    func body(_ depth: Int, _ name: String) -> String {
+      guard depth > 0 else { return "one" }
+      let type = depth > 1 ? "multipart/mixed; boundary=\(name)\(depth - 1)" : "a/b"
+      let own = "--\(name)\(depth)"
+      return "\(own)\r\nContent-Type: \(type)\r\n\r\n\(body(depth - 1, name))\r\n\(own)--\r\n"
+    }
+    func fingerprint(_ name: String) -> Fingerprint {
+      multipart("", body(depth, name), type: "multipart/mixed; boundary=\(name)\(depth)").fingerprint()
+    }
+    #expect((fingerprint("B") == fingerprint("C")) == isEqual)
+  }
+
   @Test func `with two media types the body counts as bytes`() {
     for (type, body) in [
       ("application/json", #"{"a":1}"#), ("application/x-www-form-urlencoded", "a=1"),

@@ -84,6 +84,14 @@ struct ReconcileVerdictTests {
     #expect(policy.verdict(of: response, method: .post) == (isAbsent ? .absent : .none))
   }
 
+  @Test func `what is recorded under 204 has no content`() {
+    var policy = ReconcilePolicy(path: "/orders?id={request_id}")
+    policy.status = 204
+    let response = ProbeResponse(status: 200, contentType: "text/plain", body: ByteBuffer(string: "x"))
+    let kept = RecordedResponse(status: 204, fields: ByteBuffer(), body: ByteBuffer())
+    #expect(policy.verdict(of: response, method: .post) == .applied(.whole(kept)))
+  }
+
   @Test func `a status of applied is absent where the body says so`() {
     var policy = ReconcilePolicy(path: "/orders?id={request_id}")
     policy.absent = ReconcilePolicy.Absence()

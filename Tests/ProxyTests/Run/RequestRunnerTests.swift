@@ -111,8 +111,8 @@ struct RequestRunnerTests {
     #expect(store.releases.isEmpty && harness.worker.isIdle)
   }
 
-  /// Between the two attempts another delivery gets the record, and keeps it for too long.
-  @Test func `no retry begins later than wait_timeout after the first attempt`() throws {
+  /// A route whose retries follow at once.
+  private static var retrying: RoutePolicy {
     var policy = RoutePolicy(
       name: "orders", match: RouteMatch(),
       upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
@@ -120,6 +120,24 @@ struct RequestRunnerTests {
     policy.retries = RetryPolicy()
     policy.retries?.backoff = 0
     policy.waitTimeout = 300
+    return policy
+  }
+
+  @Test func `a client whose retry finds no store is told so, and not of the last response`() throws {
+    let harness = WorkerHarness(Self.retrying)
+    let store = harness.store
+    harness.backend.status = 503
+    store.onClaim = {
+      store.claims.count == 1 ? .success(.granted($0.granted)) : .failure(ScriptedStore.away)
+    }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 503 && client.text.contains(#""code":"store_unavailable""#), "\(client.text)")
+    #expect(store.claims.count == 2 && harness.backend.requests.count == 1)
+  }
+
+  /// Between the two attempts another delivery gets the record, and keeps it for too long.
+  @Test func `no retry begins later than wait_timeout after the first attempt`() throws {
+    let policy = Self.retrying
     let harness = WorkerHarness(policy)
     let store = harness.store
     harness.backend.status = 503
@@ -137,6 +155,34 @@ struct RequestRunnerTests {
     #expect(client.status == 409 && client.text.contains(#""code":"in_flight""#), "\(client.text)")
     #expect(store.claims.count == 2 && store.watchCount == 0)
     #expect(harness.backend.requests.count == 1 && store.releases.count == 1)
+  }
+
+  @Test func `a new duplicate is refused while the store takes no subscription`() throws {
+    let harness = WorkerHarness()
+    let store = harness.store
+    store.onClaim = { _ in .success(.taken(.inFlight(leaseLeft: .seconds(60), attempt: 1))) }
+    store.onWatch = { .unavailable("no right to subscribe") }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 503 && client.text.contains(#""code":"store_unavailable""#), "\(client.text)")
+    #expect(client.fields.contains("Retry-After: "))
+    #expect(store.watchCount == 1 && store.waits.isEmpty && harness.backend.requests.isEmpty)
+  }
+
+  /// Whatever the subscription tells, and whether or not it still stands.
+  @Test func `a duplicate that waits looks again when the first delivery's lease ends`() throws {
+    let harness = WorkerHarness()
+    let store = harness.store
+    store.onClaim = { request in
+      // The second claim finds an end that came before the subscription.
+      guard store.claims.count > 2 else {
+        return .success(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
+      }
+      return .success(.granted(request.granted(over: nil, attempt: 2)))
+    }
+    let client = try harness.deliver("{}", key: "k-1")
+    // A moment past the lease's end, and far less than `wait_timeout`.
+    #expect(store.waits.count == 1 && store.waits.allSatisfy { (700...900).contains($0.count) })
+    #expect(client.status == 201 && store.claims.count == 3 && harness.backend.requests.count == 1)
   }
 
   @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() throws {

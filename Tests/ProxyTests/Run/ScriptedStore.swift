@@ -6,7 +6,9 @@ import Platform
 final class ScriptedStore: RecordStore, @unchecked Sendable {
   /// A watch whose record may have changed whenever it is looked at.
   struct Watch: RecordWatch {
-    func changed(within span: Milliseconds) async {}
+    let store: ScriptedStore
+
+    func changed(within span: Milliseconds) async { store.waits.append(span) }
     func wake() {}
     func cancel() {}
   }
@@ -39,6 +41,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   private(set) var releases: [Release] = []
   private(set) var markCount = 0
   private(set) var watchCount = 0
+  /// The time that each wait for a change was given.
+  private(set) var waits: [Milliseconds] = []
   private(set) var renewals: [Waiting] = []
   /// Whether marks wait for their replies.
   var holdsMarks = false
@@ -79,7 +83,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   func watch(_ id: RecordID) async throws(StoreError) -> Watch {
     watchCount += 1
     if let error = onWatch() { throw error }
-    return Watch()
+    return Watch(store: self)
   }
 
   func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing { throw Self.away }

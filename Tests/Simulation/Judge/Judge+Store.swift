@@ -71,6 +71,25 @@ extension Judge {
     return isSo
   }
 
+  /// An owner leaves a record as it was given back to, unless it has sent something or its claim may have taken the
+  /// record over. Its node knows of no other loss.
+  func checkUnused(_ step: RecordPath, of record: Record) {
+    guard claims != nil, case .record(let last)? = step.before, case .record(let next)? = step.after else {
+      return
+    }
+    if last.state == .released, next.isInFlight {
+      record.grant = (next.owner, now)
+      return
+    }
+    guard last.isInFlight, next.state == .unknown, last.owner == next.owner, let grant = record.grant,
+      grant.owner == next.owner, record.rule.runsAgain, !record.isExcused,
+      let claim = claims?.claim(of: next.owner), !claim.mayTakeOver,
+      record.sent.allSatisfy({ $0.node != claim.node })
+    else { return }
+    violation(
+      3, record, "is marked unknown by attempt \(next.attempt), which was not sent and took nothing over")
+  }
+
   /// Whether it was given back at a server from which another one took over: releases wait for no replica.
   func hasLostRelease(of record: Record) -> Bool {
     guard let redis, let id = record.id, redis.hasLost(id) else { return false }

@@ -49,6 +49,8 @@ final class Judge: @unchecked Sendable {
   var sentSince: [Int: Moment] = [:]
   /// The first attempts that follow such a loss are above.
   static let nextGeneration = 1_000_000_000
+  /// The claims that nodes have lately sent to Redis; `nil` if nobody asks for them.
+  var claims: SentClaims?
   /// Whether something may have been lost on the way to the backend or back.
   var hasCuts = false
   /// Whether replies of the store get lost, or late, at any moment.
@@ -77,7 +79,8 @@ final class Judge: @unchecked Sendable {
   }
 
   /// The record that the store has under an id; `nil` until the judge knows that.
-  func record(of id: RecordID) -> Record? { names[id.text].flatMap { records[$0] } }
+  func record(of id: RecordID) -> Record? { record(of: id.text) }
+  func record(of id: String) -> Record? { names[id].flatMap { records[$0] } }
 
   func record(_ name: String) -> Record? {
     guard let record = records[name] else { return nil }

@@ -1,3 +1,5 @@
+import Idempotency
+
 /// One execution of a request by the backend.
 final class Run {
   /// Its meaning for another attempt.
@@ -78,6 +80,8 @@ final class Record {
   var refusals: [Sending] = []
   /// When the backend has last stated that it has not run it.
   var absentAt: Moment?
+  /// The owner that was last granted it in Redis after it had been given back, and when.
+  var grant: (owner: OwnerToken, at: Moment)?
   /// The last attempt that was in flight when an operator removed the record, and when that was done.
   var forgottenClaim: (attempt: Int, at: Moment)?
   var outcome: (response: String, serial: Int?, at: Moment)?

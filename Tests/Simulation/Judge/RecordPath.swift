@@ -1,13 +1,13 @@
 import Idempotency
 
 /// The steps of a record in the store as edges of `Tests/Model/claim.pml`: which entry may follow which, and by whose
-/// command.
+/// command. Each server of Redis has steps of its own, from what it had itself.
 ///
 /// It knows no reasons, and shares nothing with `RecordRules`. What it forbids, no command may do, whatever its
 /// arguments are.
 struct RecordPath {
-  let before: StoredEntry?
-  let after: StoredEntry?
+  let before: PathEntry?
+  let after: PathEntry?
   /// The store's time of the step.
   let now: StoreInstant
   /// Whether an operator's command makes it.
@@ -23,11 +23,11 @@ struct RecordPath {
 
   /// The reason for which the model has no such step; `nil` if it has.
   var fault: String? {
-    let before = before.flatMap { $0.endsAt <= now ? nil : $0 }
+    let before = before?.present(at: now)
     guard case .record(let next)? = after else { return faultOfRemoval(of: before) }
     switch before {
-    case nil: return next.isReleased && !isOperators ? "a record begins as released" : nil
-    case .fence(let attempt, _, _):
+    case nil: return next.state == .released && !isOperators ? "a record begins as released" : nil
+    case .fence(let attempt, _):
       guard next.isInFlight, next.attempt <= attempt else { return nil }
       return "attempt \(next.attempt) follows attempt \(attempt), which was forgotten"
     case .record(let last):
@@ -35,17 +35,17 @@ struct RecordPath {
     }
   }
 
-  private func faultOfRemoval(of before: StoredEntry?) -> String? {
+  private func faultOfRemoval(of before: PathEntry?) -> String? {
     guard case .record(let last)? = before, !isOperators else { return nil }
     switch last.state {
     case .inFlight, .unknown:
       return last.onlyRejectedSoFar ? nil : "a record is gone that had met more than rejections"
-    case .released, .completed, .tombstone: return "a record is gone that had ended"
+    case .released, .completed: return "a record is gone that had ended"
     }
   }
 
   /// The step of one owner's record.
-  private func fault(from last: StoredRecord, to next: StoredRecord) -> String? {
+  private func fault(from last: PathRecord, to next: PathRecord) -> String? {
     guard last.attempt == next.attempt || isOperators else {
       return "the attempt of one owner changes from \(last.attempt) to \(next.attempt)"
     }
@@ -58,7 +58,7 @@ struct RecordPath {
   }
 
   /// The step from one owner's record to another's.
-  private func faultOfSuccession(from last: StoredRecord, to next: StoredRecord) -> String? {
+  private func faultOfSuccession(from last: PathRecord, to next: PathRecord) -> String? {
     if isOperators { return faultOfDecision(from: last, to: next) }
     guard next.isInFlight, next.attempt > last.attempt else {
       return "\(last.word) by attempt \(last.attempt) becomes another's \(next.word) by \(next.attempt)"
@@ -68,34 +68,14 @@ struct RecordPath {
     case .inFlight(let leaseUntil) where now < leaseUntil: return "a live lease is granted to another owner"
     case .inFlight, .unknown:
       return mayRepeat == false ? "an unknown outcome is taken over, which its route never allows" : nil
-    case .completed, .tombstone: return "\(last.word) is granted to another owner"
+    case .completed: return "\(last.word) is granted to another owner"
     }
   }
 
-  private func faultOfDecision(from last: StoredRecord, to next: StoredRecord) -> String? {
+  private func faultOfDecision(from last: PathRecord, to next: PathRecord) -> String? {
     if case .inFlight(let leaseUntil) = last.state, now < leaseUntil, !next.owner.isOfOperator {
       return "a live lease is decided about"
     }
     return nil
-  }
-}
-
-extension StoredRecord {
-  fileprivate var isInFlight: Bool {
-    if case .inFlight = state { true } else { false }
-  }
-
-  fileprivate var isReleased: Bool {
-    if case .released = state { true } else { false }
-  }
-
-  fileprivate var word: String {
-    switch state {
-    case .inFlight: "in flight"
-    case .unknown: "unknown"
-    case .released: "released"
-    case .completed: "completed"
-    case .tombstone: "a tombstone"
-    }
   }
 }

@@ -10,6 +10,8 @@ final class RedisHost {
   /// The ends of clients whose connections went with the power of this machine.
   private var orphans: [End] = []
   private var isPowerless = false
+  /// The moment until which it takes no connections.
+  private var refusesUntil = Moment.start
   /// The time of the server's next event.
   private var dueAt: Int64?
   /// Called when the server may have something for its replicas, or for other nodes of its cluster.
@@ -20,7 +22,7 @@ final class RedisHost {
     self.number = number
     self.network = network
     network.listen(at: server.settings.address.port) { [unowned self] in
-      if server.isRunning { return .accepts(accept) }
+      if server.isRunning { return network.schedule.now < refusesUntil ? .refuses : .accepts(accept) }
       return isPowerless ? .ignores : .refuses
     }
   }
@@ -115,6 +117,9 @@ extension RedisHost {
     }
     settle()
   }
+
+  /// Takes no connections for a time.
+  func refuse(for span: Span) { refusesUntil = schedule.now + span }
 
   func freeze() {
     schedule.note(13)

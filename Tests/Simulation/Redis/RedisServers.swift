@@ -1,3 +1,4 @@
+import Idempotency
 import SimRedis
 
 /// The Redis of a world: one server, a master with replicas, one that Sentinels watch, or a cluster.
@@ -28,6 +29,10 @@ final class RedisServers: @unchecked Sendable {
   var journal: ((String) -> Void)?
   /// Called when a part of the store begins to fail.
   var didFail: () -> Void = {}
+  /// Called with each change of a record by a command at a server, with the record's id and the server's number.
+  var onChange: (String, RecordPath, Int) -> Void = { _, _, _ in }
+  /// Called with the id of a record whose text a command has written in an unknown form.
+  var onDamage: (String) -> Void = { _ in }
 
   init?(_ topology: Plan.Topology, on network: Network, seed: UInt64) {
     guard topology != .memory else { return nil }
@@ -45,6 +50,9 @@ final class RedisServers: @unchecked Sendable {
     settings.backlogSize = 1 << 28
     settings.minReplicas = dice.chance(0.5) ? demand : 0
     for number in 0..<masters * (1 + replicas) { hosts.append(host(number, settings)) }
+    for host in hosts {
+      host.server.didChange = { [unowned self, unowned host] in changed($0, $1, $2, at: host) }
+    }
     build(masters, replicas)
   }
 
@@ -122,7 +130,35 @@ final class RedisServers: @unchecked Sendable {
   func dismantle() {
     journal = nil
     didFail = {}
-    for host in hosts { host.didChange = {} }
+    (onChange, onDamage) = ({ _, _, _ in }, { _ in })
+    for host in hosts {
+      host.didChange = {}
+      host.server.didChange = nil
+    }
+  }
+}
+
+// What commands make of records.
+extension RedisServers {
+  private func changed(
+    _ key: Bytes, _ before: Keyspace.Entry?, _ after: Keyspace.Entry?, at host: RedisHost
+  ) {
+    guard let id = Self.record(of: key), !Self.isResponse(key) else { return }
+    let (last, next) = (before.flatMap(Self.text), after.flatMap(Self.text))
+    guard last != next else { return }
+    let (lastEntry, nextEntry) = (last.flatMap(PathEntry.init), next.flatMap(PathEntry.init))
+    guard (lastEntry == nil) == (last == nil), (nextEntry == nil) == (next == nil) else {
+      return onDamage(id)
+    }
+    let now = StoreInstant(milliseconds: host.server.clock.milliseconds(at: host.now))
+    let isForgotten = next.map { PathEntry.isForgotten($0, after: last ?? []) } ?? false
+    let path = RecordPath(before: lastEntry, after: nextEntry, now: now, isDecision: isForgotten)
+    onChange(id, path, host.number)
+  }
+
+  private static func text(_ entry: Keyspace.Entry) -> Bytes? {
+    guard case .text(let text) = entry.value else { return nil }
+    return text
   }
 }
 
@@ -198,6 +234,13 @@ extension RedisServers {
 extension RedisServers {
   /// One of the shards, by chance.
   func anyShard() -> RedisShard { shards[dice.below(shards.count)] }
+
+  /// No server takes connections for a time.
+  func refuse(for span: Span) {
+    journal?("no server takes connections")
+    for host in hosts { host.refuse(for: span) }
+    schedule.note(15)
+  }
 
   /// Sets the clocks of all servers.
   func stepClocks(by seconds: Int64) {

@@ -15,6 +15,14 @@ package enum SimEffect: Equatable {
     }
   }
 
+  /// Whether it makes or removes a whole key.
+  var isWhole: Bool {
+    switch self {
+    case .set, .delete: true
+    case .expire, .setFields, .publish: false
+    }
+  }
+
   /// The bytes that it takes in the stream, about.
   var length: Int {
     switch self {

@@ -111,8 +111,8 @@ extension SimCluster {
     let keys = from.keys(at: now).filter { SimSlots.slot(of: $0) == slot }
     for key in keys.prefix(limit) {
       guard let entry = from.entry(key, at: now) else { continue }
-      to.change(.set(key, entry), in: 0)
-      from.change(.delete(key), in: 0)
+      to.make(.set(key, entry), in: 0)
+      from.make(.delete(key), in: 0)
     }
     to.commitChanges(in: 0)
     from.commitChanges(in: 0)

@@ -54,6 +54,14 @@ extension SimRedisServer {
 extension SimRedisServer {
   /// Makes a change of the present command.
   func change(_ effect: SimEffect, in database: Int) {
+    guard let didChange, effect.isWhole, let key = effect.key else { return make(effect, in: database) }
+    let before = databases[database][key]
+    make(effect, in: database)
+    didChange(key, before, databases[database][key])
+  }
+
+  /// Makes a change, whose cause may be none of this server's.
+  func make(_ effect: SimEffect, in database: Int) {
     Self.apply(effect, to: &databases[database])
     effects.append(effect)
   }

@@ -57,6 +57,8 @@ package final class SimRedisServer {
   package var monitored: [String: SimAddress]?
   /// Called with each message that other nodes of the cluster pass to their subscribers.
   package var didPublish: (Bytes, Bytes) -> Void = { _, _ in }
+  /// Called with each key that a command of this server makes or removes, with what was there before and is there now.
+  package var didChange: ((Bytes, Keyspace.Entry?, Keyspace.Entry?) -> Void)?
 
   /// The changes of the present command, and the state of the present script.
   var effects: [SimEffect] = []

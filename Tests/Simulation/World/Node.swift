@@ -62,7 +62,8 @@ final class Node: @unchecked Sendable {
     let sockets = SimSockets(on: world.network, machine: machine, loops: loops, dice)
     self.sockets = sockets
     sockets.onConnect = { [judge = world.judge, isHTTP2 = world.plan.isHTTP2] wire, end in
-      if !Rules.isStores(wire.port) { judge.follow(wire, from: end, of: index, isHTTP2: isHTTP2) }
+      if Rules.isStores(wire.port) { return judge.claims?.follow(wire, from: end, of: index) ?? () }
+      judge.follow(wire, from: end, of: index, isHTTP2: isHTTP2)
     }
     let contexts = loops.map { EventLoopContext(loop: $0, sockets: sockets) }
     self.contexts = contexts

@@ -106,6 +106,10 @@ final class Origin: @unchecked Sendable {
     .quick: [(.lateRejected, 10)], .retry: [(.busy, 10), (.slow, 15)],
     .remove: [(.busy, 10), (.slow, 15)],
   ]
+  /// Losses, and refusals after them, of what may run again.
+  static let wavering: [Rule: [(Kind, Double)]] = [
+    .retry: [(.cutAfter, 20), (.busy, 30)], .remove: [(.cutAfter, 20), (.busy, 30)],
+  ]
   /// Refusals, whose outcome is known: nothing may be held as unknown.
   static let refusing = healthy + [(.refused, 15), (.turnedAway, 3), (.leaving, 3)]
   /// Many responses take longer than a lease.
@@ -174,6 +178,8 @@ final class Origin: @unchecked Sendable {
 
   /// Whether it is not itself: an item's result, or a statement, may be none.
   var isSick = false
+  /// Whether it loses many responses, and refuses many requests after that.
+  var isWavering = false
 
   /// The end of the n-th visit of a key, and dice for the rest, which depend on the seed alone.
   private func script(_ key: String, on rule: Rule?) -> (Kind?, Double, Dice) {
@@ -183,7 +189,8 @@ final class Origin: @unchecked Sendable {
     // Over HTTP/2 a cut would affect others.
     let isFrequent = isSick && (loop == nil || rule != .ask)
     let frequent = isFrequent ? rule.flatMap { Self.frequent[$0] } ?? [] : []
-    return (dice.kind(of: frequent + shares), dice.fraction(), dice)
+    let wavering = isWavering && loop == nil ? rule.flatMap { Self.wavering[$0] } ?? [] : []
+    return (dice.kind(of: wavering + frequent + shares), dice.fraction(), dice)
   }
 
   /// Whether it is still at an earlier attempt of a request, and so may refuse this one.

@@ -24,7 +24,6 @@ struct Plan {
         case .replication: self != .memory && self != .standalone
         case .failover: self == .sentinel || self == .cluster
         case .slots: self == .cluster
-        case .storeHiccup: self == .memory
         case .runsTwice: false
         default: true
         }

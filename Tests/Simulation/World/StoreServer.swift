@@ -25,6 +25,8 @@ final class StoreServer: @unchecked Sendable {
   /// The machines that do not reach it, and how often that was so of each.
   private var cutOff: Set<ObjectIdentifier> = []
   private var cuts: [ObjectIdentifier: Int] = [:]
+  /// The time for which it goes away behind the next grant of a claim; `nil` if it stays.
+  private var absence: (span: Span, begins: () -> Void)?
   /// The probability that a reply is lost.
   var losses = 0.0
   var slowness = 0.0
@@ -58,13 +60,32 @@ final class StoreServer: @unchecked Sendable {
 
   func run<Reply>(_ id: RecordID, _ rule: Rule<Reply>) -> Reply {
     defer { isDeciding = false }
-    let step = rule(entries[id], now)
+    let before = entries[id]
+    let step = rule(before, now)
     switch step.change {
     case .none: break
     case .delete: change(id, nil)
-    case .put(let entry): change(id, entry)
+    case .put(let entry):
+      change(id, entry)
+      leave(behindGrant: entry, after: before)
     }
     return step.outcome
+  }
+
+  /// Breaks all connections as soon as it has granted a claim, whose reply is lost, and refuses new ones for a time.
+  ///
+  /// - Parameter begins: Called when it does.
+  func leaveBehindGrant(for span: Span, _ begins: @escaping () -> Void) { absence = (span, begins) }
+
+  /// Takes that back.
+  func stay() { absence = nil }
+
+  private func leave(behindGrant entry: StoredEntry, after before: StoredEntry?) {
+    guard let absence, case .record(let record) = entry, record.isHeld else { return }
+    if case .record(let last)? = before, last.owner == record.owner { return }
+    self.absence = nil
+    leave(for: absence.span)
+    absence.begins()
   }
 
   /// Takes an operator's command, which `run` follows.
@@ -77,7 +98,10 @@ final class StoreServer: @unchecked Sendable {
     let before = entries[id]
     entries[id] = entry
     schedule.note(3)
-    onChange(id, RecordPath(before: before, after: entry, now: now, isDecision: isDeciding))
+    let path = RecordPath(
+      before: before.map { PathEntry($0) }, after: entry.map { PathEntry($0) }, now: now,
+      isDecision: isDeciding)
+    onChange(id, path)
     if case .record(let record)? = entry, record.isHeld { return }
     for watch in watches[id] ?? [] { schedule.after(trip()) { watch.push() } }
   }
@@ -138,6 +162,7 @@ final class StoreServer: @unchecked Sendable {
     watches.removeAll()
     onChange = { _, _ in }
     onDecision = { _ in }
+    stay()
   }
 }
 

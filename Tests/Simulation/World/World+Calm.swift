@@ -1,12 +1,13 @@
 // The calm after it, in which everything ends.
 extension World {
   func calm() {
-    isStorm = false
+    (isStorm, hiccupSpan) = (false, nil)
     origin.shares = []
-    origin.isSick = false
+    (origin.isSick, origin.isWavering) = (false, false)
     origin.greeting = { .accepts($0) }
     store.losses = 0
     store.slowness = 0
+    store.stay()
     for loop in nodes.flatMap(\.loops) { loop.standstill = 0 }
     network.widen()
     network.each { wire, near, far in

@@ -18,6 +18,7 @@ extension World {
     case .storeSlow:
       judge.storeFailures.append(schedule.now)
       slowDown(&dice)
+    case .storeHiccup: hiccupSpan = dice.span(0.02, 0.15)
     case .storeScripts: redis.anyShard().flushScripts()
     case .storeClock:
       var steps: [Int64] = [1, 2, 5, 20, 300, -1, -2, -4]
@@ -43,13 +44,20 @@ extension World {
 
   private func failInMemory(_ fault: Plan.Fault, _ dice: inout Dice) {
     guard fault != .storeHiccup else { return hiccup(&dice) }
-    judge.storeFailures.append(schedule.now)
     switch fault {
     case .storeAway:
       let span = dice.span(0.1, 3)
-      judge.outages.append((schedule.now, schedule.now + span, nil))
+      let begins = { [judge, schedule] in
+        judge.storeFailures.append(schedule.now)
+        judge.outages.append((schedule.now, schedule.now + span, nil))
+      }
+      // Then a claim was granted of which its node does not know.
+      guard dice.chance(0.5) else { return store.leaveBehindGrant(for: span, begins) }
+      begins()
       store.leave(for: span)
-    case .storeStalls: store.stall(for: dice.span(0.1, 1.5))
+    case .storeStalls:
+      judge.storeFailures.append(schedule.now)
+      store.stall(for: dice.span(0.1, 1.5))
     default: break
     }
   }
@@ -59,6 +67,32 @@ extension World {
     guard judge.hiccups.last.map({ $0 + Span(seconds: 1.6) < schedule.now }) ?? true else { return }
     judge.hiccups.append(schedule.now)
     store.leave(for: dice.span(0.02, 0.12))
+  }
+
+  /// All connections to Redis break as soon as a record was given back after a loss, and are refused for a moment, in
+  /// which its client delivers it again.
+  func breakConnections(behind record: Record, _ step: RecordPath) {
+    guard let redis, let span = hiccupSpan, record.rule.runsAgain, case .record(let next)? = step.after,
+      next.state == .released, next.followsUnknown, !next.owner.isOfOperator,
+      let intent = intents.first(where: { $0.record == record.name }),
+      let payload = intent.payloads.firstIndex(where: { $0 == record.runs.last?.payload })
+    else { return }
+    hiccupSpan = nil
+    schedule.after(Span(seconds: 0.0005)) { [self] in
+      guard isStorm else { return }
+      judge.disturbances.append(schedule.now)
+      redis.refuse(for: span)
+      network.each { wire, near, far in
+        guard Rules.isStores(wire.port) else { return }
+        near.breakOff()
+        far.breakOff()
+      }
+      for number in 1...3 {
+        schedule.after(Span(seconds: 0.004 * Double(number))) { [self] in
+          clients.deliver(intent, payload, timeOut: Span(seconds: 3)) { _ in }
+        }
+      }
+    }
   }
 
   /// Connections to the store bring nothing for a moment.

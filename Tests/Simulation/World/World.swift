@@ -23,6 +23,8 @@ final class World {
   var dice: Dice
   private(set) var faultCount = 0
   var isStorm = true
+  /// The time for which Redis will take no connections once a record was given back; `nil` if that is not due.
+  var hiccupSpan: Span?
 
   init(seed: UInt64, plan: Plan? = nil, keepsTimeline: Bool = false) {
     self.seed = seed
@@ -71,13 +73,20 @@ final class World {
   private func begin() {
     redis?.didFail = { [unowned self] in judge.storeFailures.append(schedule.now) }
     judge.redis = redis
+    if redis != nil, plan.faults.contains(.storeHiccup) { judge.claims = SentClaims(on: schedule) }
     if judge.keepsTimeline { redis?.journal = { [judge] in judge.log($0, about: nil) } }
     for index in 0..<plan.nodes {
       nodes.append(node(index))
       nodes[index].start()
     }
     if judge.keepsTimeline { store.journal = { [judge] in judge.log($1, about: $0.text) } }
-    store.onChange = { [unowned self] id, step in follow(id, step) }
+    store.onChange = { [unowned self] id, step in follow(judge.record(of: id), step, "the store") }
+    redis?.onChange = { [unowned self] id, step, server in
+      follow(judge.record(of: id), step, "server \(server)")
+    }
+    redis?.onDamage = { [judge] id in
+      judge.violation(1, judge.record(of: id), "the store: its text cannot be read", mayBeLost: false)
+    }
   }
 
   private func node(_ index: Int) -> Node {
@@ -92,22 +101,15 @@ final class World {
     return node
   }
 
-  private func follow(_ id: RecordID, _ step: RecordPath) {
-    let record = judge.record(of: id)
-    if judge.keepsTimeline, let record {
-      judge.note(record, "the store has \(step.after.map(Self.text) ?? "nothing")")
-    }
+  /// Holds a step of a record at the store, or at one of its servers, to the model.
+  private func follow(_ record: Record?, _ step: RecordPath, _ place: @autoclosure () -> String) {
+    judge.note(record, "\(place()) has \(step.after?.description ?? "nothing")")
     var step = step
     step.mayRepeat = record?.rule.mayRepeat
-    if let fault = step.fault { judge.violation(1, record, "the store: \(fault)", mayBeLost: false) }
-  }
-
-  private static func text(_ entry: StoredEntry) -> String {
-    switch entry {
-    case .fence(let attempt, _, _): "a fence of attempt \(attempt)"
-    case .record(let record):
-      "attempt \(record.attempt) of owner \(record.owner.low % 10_000): \("\(record.state)".prefix(60))"
-    }
+    if let fault = step.fault { judge.violation(1, record, "\(place()): \(fault)", mayBeLost: false) }
+    guard redis != nil, let record else { return }
+    judge.checkUnused(step, of: record)
+    breakConnections(behind: record, step)
   }
 
   /// Lets events happen until a condition holds or a time is over, unless a rule is broken.
@@ -177,6 +179,9 @@ extension World {
       judge.losesReplies = true
       store.slowness = 0.1
     case .standstill: judge.standsStill = true
+    case .storeHiccup:
+      origin.isWavering = redis != nil
+      repeatFault(fault, Dice(seed, fault.rawValue))
     case .shortMemory: break
     default: repeatFault(fault, Dice(seed, fault.rawValue))
     }

@@ -72,8 +72,9 @@ extension Judge {
     else {
       return violation(4, record, "got the outcome of run \(serial), which is another's", mayBeLost: false)
     }
-    // A backend that is asked states what it knows of a life that an operator has ended while it was under way.
-    let isOfEarlierLife = record.rule == .ask && record.isExcused
+    // A backend that is asked states what it knows of a life that an operator has ended while it was under way, or that
+    // the store has lost: the query names no payload.
+    let isOfEarlierLife = record.rule == .ask && (record.isExcused || hasLostChange(of: record))
     if run.payload != payload, !run.payload.isEmpty, !isOfEarlierLife {
       violation(4, record, "run \(serial) had another payload than its delivery", mayBeLost: false)
     }

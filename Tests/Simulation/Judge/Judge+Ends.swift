@@ -48,10 +48,14 @@ extension Judge {
     return hasFailed && nodeEnds.contains { begun <= $0 }
   }
 
-  /// Only the status is recorded of a response that ended before it was whole.
+  /// Only the status is recorded of a response that ended before it was whole: of one in an earlier life where the store
+  /// has lost an operator's removal.
   private func wasCutShort(_ record: Record, _ last: Finding) -> Bool {
     let allowed: [Run.End] = record.outcome == nil ? [.lost, .final] : [.lost]
-    return record.runs.contains { allowed.contains($0.end) && $0.status == last.original }
+    let isLast = { (run: Run) in allowed.contains(run.end) && run.status == last.original }
+    if record.runs.contains(where: isLast) { return true }
+    guard record.forgotten.compactMap({ serials[$0] }).contains(where: isLast) else { return false }
+    return isExcused(record, "it is as before an operator's removal")
   }
 
   /// Whether anything was sent whose response, while it was awaited, did not allow another attempt.

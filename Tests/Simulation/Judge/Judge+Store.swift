@@ -2,13 +2,19 @@
 extension Judge {
   /// Whether the record's past does not count: an operator, or the store, has forgotten it.
   func isExcused(_ record: Record, _ text: String) -> Bool {
-    guard let redis else { return false }
+    guard redis != nil else { return false }
     if record.isExcused { return true }
-    guard redis.demand == 0, let id = record.id, redis.hasLost(id) else { return false }
+    guard hasLostChange(of: record) else { return false }
     note(record, "excused, since the store has lost a change: \(text)")
     excused += 1
     record.isExcused = true
     return true
+  }
+
+  /// Whether the store has lost a change of the record, as it may without demanded replicas.
+  func hasLostChange(of record: Record) -> Bool {
+    guard let redis, redis.demand == 0, let id = record.id else { return false }
+    return redis.hasLost(id)
   }
 
   /// Notes that the store has forgotten all outcomes, by a step of its clock.

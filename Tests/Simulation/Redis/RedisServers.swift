@@ -235,6 +235,11 @@ extension RedisServers {
   /// One of the shards, by chance.
   func anyShard() -> RedisShard { shards[dice.below(shards.count)] }
 
+  /// Takes back what was to happen to a server once it has a response.
+  func stay() {
+    for shard in shards { shard.stay() }
+  }
+
   /// No server takes connections for a time.
   func refuse(for span: Span) {
     journal?("no server takes connections")

@@ -96,6 +96,9 @@ extension RedisShard {
     killBegins = begins
   }
 
+  /// Takes that back.
+  func stay() { (placeBefore, killBegins) = (nil, {}) }
+
   private func lookForResponse() {
     guard let before = placeBefore, before != master.server.place else { return }
     placeBefore = master.server.place

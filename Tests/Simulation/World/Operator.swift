@@ -148,7 +148,7 @@ final class Operator: @unchecked Sendable {
     guard record.operatorsRun != nil, record.commandsUnderWay == 0, record.forgetsUnderWay == 0 else {
       return
     }
-    let stated = judge.operatorsRun(of: record, Self.payload(of: record))
+    let stated = judge.operatorsRun(of: record, payload(of: record))
     let completion = Self.completion(of: stated)
     judge.amending(record, as: stated)
     change(record, at: node) { id, store throws(StoreError) in
@@ -192,7 +192,7 @@ final class Operator: @unchecked Sendable {
   private func resolve(
     _ record: Record, _ id: RecordID, isApplied: Bool, amending: Bool, at node: Node
   ) {
-    let stated = judge.operatorsRun(of: record, Self.payload(of: record))
+    let stated = judge.operatorsRun(of: record, payload(of: record))
     let resolution: Resolution = isApplied ? .applied(Self.completion(of: stated)) : .notApplied
     run(on: record, id, at: node) { store throws(StoreError) in
       try await store.resolve(id, as: resolution, amending: amending, attempt: nil)
@@ -231,8 +231,10 @@ final class Operator: @unchecked Sendable {
   }
 
   /// The payload that a record certainly has; `nil` if that is not known.
-  private static func payload(of record: Record) -> String? {
-    record.isExcused ? nil : record.runs.last { $0.end != .rejected }?.payload
+  private func payload(of record: Record) -> String? {
+    // The store may have lost that run's record, and have another one.
+    record.isExcused || judge.hasLostChange(of: record)
+      ? nil : record.runs.last { $0.end != .rejected }?.payload
   }
 
   private static func completion(of run: Run) -> Completion {

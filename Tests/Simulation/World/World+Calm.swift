@@ -8,6 +8,7 @@ extension World {
     store.losses = 0
     store.slowness = 0
     store.stay()
+    redis?.stay()
     for loop in nodes.flatMap(\.loops) { loop.standstill = 0 }
     network.widen()
     network.each { wire, near, far in

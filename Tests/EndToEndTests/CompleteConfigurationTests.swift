@@ -40,7 +40,7 @@ struct CompleteConfigurationTests {
         profile: webhook
         key: {from: ["header:X-GitHub-Delivery"]}
         caller: {shared: true}
-      - {name: charges, match: {path: "/stripe/**"}, profile: stripe, cors: {origins: ["https://shop.example"], credentials: true}}
+      - {name: charges, match: {path: "/stripe/**"}, profile: stripe, outcomes: stripe, released: forget, cors: {origins: ["https://shop.example"], credentials: true}}
       - {name: payments, match: {path: "/paypal/**"}, profile: paypal, remember: 60d, cors: true}
       - {name: square, match: {path: "/square/**"}, profile: square, set_cookie: keep}
       - {name: books, match: {path: "/books/**"}, profile: aip155, spelling: exact}

@@ -97,6 +97,7 @@ struct SampleTests {
     #expect(route.spelling == .lenient)
     #expect(route.contentCoding == .identity)
     #expect(route.outcomes == OutcomeTable())
+    #expect(route.released == .keep)
     #expect(route.responseTimeout == nil)
     #expect(route.timeToResponse == 30_000)
     #expect(!route.stream)

@@ -117,7 +117,7 @@ struct SyntaxTests {
         "3:12: routes[0].lease: has no unit: write it in ms, s, m, h or d, such as 5s",
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, profile, idempotency, key, caller, "
           + "endpoint, spelling, content_coding, fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
-          + "unknown_retention, outcomes, behind, on_unknown, max_attempts, on_store_failure, max_request_body, "
+          + "unknown_retention, outcomes, released, behind, on_unknown, max_attempts, on_store_failure, max_request_body, "
           + "max_response_body, response_timeout, set_cookie, batch, stream, cors, shadow, retries, reconcile",
         "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, "
           + "client_certificate or address; did you mean header:x?",

@@ -174,22 +174,22 @@ MUTANTS = {
     "retry is always deleted": [
         (
             EXCHANGE,
-            "let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isLate",
-            "let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isLate || PLANTED",
+            "let mayBeDeleted = isForgotten && isOnlyRejected(before: claim) && !isLate",
+            "let mayBeDeleted = isForgotten && isOnlyRejected(before: claim) && !isLate || PLANTED",
         ),
     ],
     "late rejection is deleted": [
         (
             EXCHANGE,
-            "let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isLate",
-            "let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && (!isLate || PLANTED)",
+            "let mayBeDeleted = isForgotten && isOnlyRejected(before: claim) && !isLate",
+            "let mayBeDeleted = isForgotten && isOnlyRejected(before: claim) && (!isLate || PLANTED)",
         ),
     ],
     "gateway is retried": [
         (
             OUTCOME,
-            "let own = ownClass(of: status, steering: steering, to: claim)\n",
-            "let own = PLANTED && status == 502 ? .retry : ownClass(of: status, steering: steering, to: claim)\n",
+            "let own = ownClass(of: status, steering: steering, attempt: claim.attempt)\n",
+            "let own = PLANTED && status == 502\n      ? .retry : ownClass(of: status, steering: steering, attempt: claim.attempt)\n",
         ),
     ],
     "mesh is believed": [
@@ -516,8 +516,8 @@ MUTANTS = {
     "busy is final": [
         (
             OUTCOME,
-            "    let listed = outcomes[status]\n",
-            "    let listed = PLANTED && status == 503 ? .final : outcomes[status]\n",
+            "    let listed = steering.rule?.verdict.outcome ?? outcomes[status]\n",
+            "    let listed = PLANTED && status == 503 ? .final : steering.rule?.verdict.outcome ?? outcomes[status]\n",
         ),
     ],
     "error is retried": [

@@ -39,6 +39,13 @@ struct Explain: AsyncParsableCommand {
       """)
   var address = "127.0.0.1"
 
+  @Option(
+    help: """
+      A file with a response of the backend, as `curl -i` prints it; - for the standard input. Says which rule of \
+      outcomes it meets, and its class.
+      """)
+  var response: String?
+
   @Argument(help: "The configuration file (unless --config gives it), the method, and the URL or the path.")
   var words: [String] = []
 
@@ -70,9 +77,22 @@ struct Explain: AsyncParsableCommand {
     let request = ExplainedRequest(
       method: words[words.count - 2], url: words[words.count - 1], lines: header, body: try content(),
       limits: file.settings.limits.head)
-    let explanation = await Explanation(of: request, from: address, by: file.settings)
+    let explanation = await Explanation(
+      of: request, from: address, by: file.settings, response: try backendResponse(file.settings.limits.head))
     print(explanation.text)
     if explanation.isRefused { throw ExitCode.failure }
+  }
+
+  private func backendResponse(_ limits: HeadLimits) throws -> ExplainedResponse? {
+    guard let response else { return nil }
+    let content = try OutcomeStatement.content(of: response, option: "--response")
+    guard let read = ExplainedResponse(content, limits: limits) else {
+      StandardError.print(
+        "semel: \(response == "-" ? "the standard input" : response) is no HTTP response: it begins with a status "
+          + "line such as HTTP/1.1 422, then come fields, an empty line and the body, as curl -i prints them")
+      throw ExitCode.failure
+    }
+    return read
   }
 
   private func content() throws -> [UInt8] {

@@ -121,6 +121,7 @@ extension Explanation {
         + (policy.onUnknown == .hold ? "" : ", \(policy.upstream.settle.text) after the loss"))
     let upstream = policy.upstream
     add("backend", "\(upstream.name), \(upstream.address), response within \(policy.timeToResponse.text)")
+    if let given = self.response { explain(given, policy) }
   }
 
   private var place: String {
@@ -152,10 +153,11 @@ extension Explanation {
       (409, "409 with Retry-After\(policy.behind == .ownKeys ? ", or at the first attempt" : ""): retry"),
       (503, "503 of an intermediary, without Retry-After: unknown"),
     ]
+    let forgotten = policy.released == .forget ? ", and another payload may follow" : ""
     return [
       "final (stored): all but the following",
-      "retry (the next delivery runs): \(listed(.retry))", "unknown: \(listed(.unknown))",
-    ] + bySender.filter { !policy.outcomes.isListed(status: $0.0) }.map(\.1)
+      "retry (the next delivery runs\(forgotten)): \(listed(.retry))", "unknown: \(listed(.unknown))",
+    ] + rules(of: policy) + bySender.filter { !policy.outcomes.isListed(status: $0.0) }.map(\.1)
   }
 }
 

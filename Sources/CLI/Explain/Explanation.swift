@@ -12,11 +12,19 @@ struct Explanation {
   private(set) var isRefused = false
   let settings: Settings
   let body: ByteBuffer
+  /// The response that is explained with the request; `nil` for none.
+  let response: ExplainedResponse?
+  /// Whether the response was explained, which needs a request that is recorded.
+  var hasExplainedResponse = false
   private let namesHost: Bool
 
-  init(of request: ExplainedRequest, from address: String, by settings: Settings) async {
+  init(
+    of request: ExplainedRequest, from address: String, by settings: Settings,
+    response: ExplainedResponse? = nil
+  ) async {
     self.settings = settings
     body = request.body
+    self.response = response
     namesHost = request.namesHost
     do throws(Problem) {
       let head = try request.head.get().head
@@ -24,6 +32,9 @@ struct Explanation {
     } catch {
       isRefused = true
       add("refused", "\(error.status) \(error.code.rawValue): \(error.detail)")
+    }
+    if response != nil, !hasExplainedResponse {
+      add("response", "has no class: the request is not recorded")
     }
   }
 

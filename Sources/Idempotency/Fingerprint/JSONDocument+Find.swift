@@ -24,6 +24,28 @@ extension JSONDocument {
     }
   }
 
+  /// Whether the value at the pointer is a string of this text, or a number or literal that is written so.
+  func scalar(at pointer: JSONPointer, equals wanted: String) -> Bool {
+    guard case .at(let cursor) = place(of: pointer) else { return false }
+    switch value(at: cursor.position) {
+    case .string(let text): return Array(IteratorSequence(JSONText(text))).elementsEqual(wanted.utf8)
+    case .integer(let digits), .decimal(let digits): return digits.elementsEqual(wanted.utf8)
+    case .absent, .ambiguous: return false
+    case .other: return literal(at: cursor.position).elementsEqual(wanted.utf8)
+    }
+  }
+
+  /// Whether there is a value at the pointer that is not null.
+  func hasValue(at pointer: JSONPointer) -> Bool {
+    guard case .at(let cursor) = place(of: pointer) else { return false }
+    guard case .other = value(at: cursor.position) else { return true }
+    return !literal(at: cursor.position).elementsEqual("null".utf8)
+  }
+
+  private func literal(at position: Int) -> Slice<UnsafeRawBufferPointer> {
+    text[position..<endOfScalar(at: position)]
+  }
+
   /// The array at the pointer: the range between its brackets, and those of its elements; `nil` if there is none.
   ///
   /// - Parameter maxElements: The number of elements that are wanted at most. Of an array with more, one more is there,

@@ -64,7 +64,8 @@ extension ClaimLifecycle {
       // A delayed copy of `markUnknown` may still be run, and would make a deleted record anew (Tests/Model/claim.pml,
       // LATE_DELETE).
       let isRejection = steering.isRejection(status)
-      let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isLate
+      let isForgotten = isRejection || route.policy.released == .forget
+      let mayBeDeleted = isForgotten && isOnlyRejected(before: claim) && !isLate
       let kept = isRejection ? route.policy.uncountedRelease : .remembered
       let release = mayBeDeleted ? .deleted : kept
       // The client of a late response has its refusal already.
@@ -139,7 +140,7 @@ extension ClaimLifecycle {
     _ status: Int, malformed head: MessageHead?, isBesideUnknown: Bool
   ) -> FailedAction {
     let exchange = CompletedExchange(
-      status: status, steering: head.map { Steering(of: $0) } ?? Steering(signs: .unread),
+      status: status, steering: Steering(ofMalformed: status, head, by: route.policy),
       isBesideUnknown: isBesideUnknown)
     switch responded(exchange) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):

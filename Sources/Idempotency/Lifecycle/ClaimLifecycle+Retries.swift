@@ -73,17 +73,18 @@ extension ClaimLifecycle {
   /// Whether a final response is one that may be retried, and is final because `max_attempts` is reached.
   public func endsAttempts(status: Int, steering: Steering, to claim: Claim) -> Bool {
     route.policy.maxAttempts != nil
-      && route.policy.ownClass(of: status, steering: steering, to: claim) == .retry
+      && route.policy.ownClass(of: status, steering: steering, attempt: claim.attempt) == .retry
   }
 
   /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names. A response that is
   /// final only because no further attempt is allowed does not.
   public func meansDeleted(status: Int, steering: Steering, to claim: Claim) -> Bool {
     claim.followsUnknown && route.policy.meansDeleted(status: status)
-      && route.policy.ownClass(of: status, steering: steering, to: claim) == .final
+      && route.policy.ownClass(of: status, steering: steering, attempt: claim.attempt) == .final
   }
 
-  /// Whether every attempt on the record so far, before the one of this claim, met only rejections.
+  /// Whether every attempt on the record so far, before the one of this claim, met only rejections, or what the route
+  /// forgets like them.
   func isOnlyRejected(before claim: Claim) -> Bool {
     // A retry keeps its record, so that the numbers of attempts continue. Hence its claim does not show that they met
     // only rejections.

@@ -11,13 +11,17 @@ public struct Steering: Sendable, Equatable {
   /// `Idempotency-Retention: SECONDS`.
   public var retention: Milliseconds?
   public var signs: ResponseSigns
+  /// The rule of the route that the response meets; `nil` for none.
+  public var rule: OutcomeRules.Match?
 
   public init(
-    outcome: OutcomeClass? = nil, retention: Milliseconds? = nil, signs: ResponseSigns = ResponseSigns()
+    outcome: OutcomeClass? = nil, retention: Milliseconds? = nil, signs: ResponseSigns = ResponseSigns(),
+    rule: OutcomeRules.Match? = nil
   ) {
     self.outcome = outcome
     self.retention = retention
     self.signs = signs
+    self.rule = rule
   }
 
   /// Reads the fields of a response. A repeated value counts as one.
@@ -27,9 +31,10 @@ public struct Steering: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - body: The whole body; `nil` if it is not known.
-  ///   - isGraphQL: Whether the route matches by GraphQL operations.
-  public init(of head: MessageHead, body: ByteBuffer? = nil, isGraphQL: Bool = false) {
-    signs = ResponseSigns(of: head, body: body, isGraphQL: isGraphQL)
+  ///   - policy: That of the request's route.
+  public init(of head: MessageHead, body: ByteBuffer? = nil, by policy: RoutePolicy) {
+    signs = ResponseSigns(of: head, body: body, isGraphQL: policy.match.graphql != nil)
+    rule = policy.outcomes.rules?.match(head, body: body)
     var outcomes = FieldValue.missing
     var retentions = FieldValue.missing
     for field in head.fields {
@@ -49,6 +54,14 @@ public struct Steering: Sendable, Equatable {
     if case .one(let digits) = retentions { retention = Self.retention(digits) }
   }
 
+  /// Reads what can be read of a malformed response.
+  ///
+  /// - Parameter head: The head; `nil` if only the status can be read.
+  init(ofMalformed status: Int, _ head: MessageHead?, by policy: RoutePolicy) {
+    self = head.map { Steering(of: $0, by: policy) } ?? Steering(signs: .unread)
+    rule = policy.outcomes.rules?.match(malformed: status, head)
+  }
+
   private static func retention(_ text: String) -> Milliseconds? {
     guard text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
     // The bound prevents an overflow in the conversion; 2^32 seconds are more than any retention.
@@ -61,9 +74,14 @@ public struct Steering: Sendable, Equatable {
     outcome ?? (hasOtherOutcome && listed == .retry ? .unknown : listed)
   }
 
-  /// Whether a response of class `retry` with this status is a rejection: 401, 403, 429 or a persisted query that the
-  /// server lacks.
-  func isRejection(_ status: Int) -> Bool { signs.lacksDocument || [401, 403, 429].contains(status) }
+  /// Whether a response of class `retry` with this status is a rejection: 401, 403, 429, a persisted query that the
+  /// server lacks, or one that a rule of the route has deleted.
+  public func isRejection(_ status: Int) -> Bool {
+    signs.lacksDocument || isDeletedByRule || [401, 403, 429].contains(status)
+  }
+
+  /// Whether a rule decides that the record is forgotten. The backend's own word counts for more.
+  private var isDeletedByRule: Bool { rule?.verdict == .deleted && outcome == nil }
 }
 
 /// The members of a field that should have one, over all of its lines.

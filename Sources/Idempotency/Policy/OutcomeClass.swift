@@ -8,7 +8,7 @@ public enum OutcomeClass: String, Sendable, CaseIterable {
   case unknown
 }
 
-/// The class of each status code from 100 to 599, computed once for each route.
+/// The class of each status code from 100 to 599, computed once for each route, and the rules that look at more.
 public struct OutcomeTable: Hashable, Sendable {
   /// A status code, or a class of one hundred codes.
   public enum Pattern: Hashable, Sendable {
@@ -30,12 +30,29 @@ public struct OutcomeTable: Hashable, Sendable {
   private var named: Set<Int> = []
   /// The patterns that the route lists itself, in its order.
   public let own: [OutcomeClass: [Pattern]]
+  /// The table that the route names; `standard` for none.
+  public let preset: OutcomePreset
+  /// The rules of the route, and behind them those of the preset; `nil` for none. They count before the classes.
+  public let rules: OutcomeRules?
 
   /// Creates a table from the defaults of the contract (section 6) and the route's own patterns.
   ///
   /// Patterns for a hundred codes override the defaults, and patterns for one code override both, so that the most
   /// specific pattern wins.
   public init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
+    self.init(final: final, retry: retry, unknown: unknown, preset: .standard, rules: [])
+  }
+
+  /// Creates a table of rules, behind which a preset counts.
+  public init(_ preset: OutcomePreset, rules: [OutcomeRule] = []) {
+    self.init(final: [], retry: preset.retried, unknown: [], preset: preset, rules: rules)
+  }
+
+  private init(
+    final: [Pattern], retry: [Pattern], unknown: [Pattern], preset: OutcomePreset, rules: [OutcomeRule]
+  ) {
+    self.preset = preset
+    self.rules = OutcomeRules(rules + preset.rules)
     own = [.final: final, .retry: retry, .unknown: unknown]
     classes = Array(repeating: .final, count: 600)
     for status in Self.retried { classes[status] = .retry }
@@ -52,18 +69,33 @@ public struct OutcomeTable: Hashable, Sendable {
         named.insert(status)
       }
     }
+    for status in 200..<600 {
+      if let verdict = decided(status) { classes[status] = verdict.outcome }
+    }
   }
 
-  /// The class of a status code; `unknown` for a code outside 100 to 599.
+  /// The class of a status code where no rule applies that looks at more; `unknown` for a code outside 100 to 599.
   public subscript(status: Int) -> OutcomeClass {
     (100..<600).contains(status) ? classes[status] : .unknown
+  }
+
+  /// The verdict of the first rule that decides by this status alone; `nil` if none does.
+  public func decided(_ status: Int) -> OutcomeRule.Verdict? {
+    rules?.list.first { $0.isByStatus && $0.fits(status: status) }?.verdict
+  }
+
+  /// Whether responses of this status may be of class `retry`, at least by a rule that looks at more.
+  public func mayBeRetried(_ status: Int) -> Bool {
+    let isByRule = rules?.list.contains { $0.fits(status: status) && $0.verdict.outcome == .retry }
+    return self[status] == .retry || isByRule ?? false
   }
 
   /// Whether the route lists this status code itself, and not only its hundred.
   public func isNamed(status: Int) -> Bool { named.contains(status) }
 
-  /// Whether the route lists this status code or its hundred.
+  /// Whether the route lists this status code or its hundred, or a rule decides by the status alone.
   public func isListed(status: Int) -> Bool {
     own.values.contains { $0.contains(.status(status)) || $0.contains(.hundred(status / 100)) }
+      || decided(status) != nil
   }
 }

@@ -67,16 +67,3 @@ extension ProbeResponse {
     head.fields(named: name).map { head.string($0.valueRange) }
   }
 }
-
-extension JSONDocument {
-  /// Whether the value at the pointer is a string of this text, or a number or literal that is written so.
-  fileprivate func scalar(at pointer: JSONPointer, equals wanted: String) -> Bool {
-    guard case .at(let cursor) = place(of: pointer) else { return false }
-    switch value(at: cursor.position) {
-    case .string(let text): return Array(IteratorSequence(JSONText(text))).elementsEqual(wanted.utf8)
-    case .integer(let digits), .decimal(let digits): return digits.elementsEqual(wanted.utf8)
-    case .absent, .ambiguous: return false
-    case .other: return text[cursor.position..<endOfScalar(at: cursor.position)].elementsEqual(wanted.utf8)
-    }
-  }
-}

@@ -30,6 +30,9 @@ public struct RoutePolicy: Hashable, Sendable {
     case nothing
     case ownKeys = "own_keys"
   }
+  /// The record after an attempt of class `retry`: kept with its payload, or forgotten as after a rejection, so that
+  /// another payload may follow under the key.
+  public enum Released: String, Sendable, CaseIterable { case keep, forget }
   /// The treatment of requests while the store is unavailable: refused, or forwarded unprotected.
   public enum OnStoreFailure: String, Sendable, CaseIterable { case closed, open }
   /// The treatment of `Set-Cookie` in recorded responses: left out, or kept.
@@ -66,8 +69,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public var remember: Milliseconds = .seconds(24 * 3600)
   /// The time for which an unknown record is kept before it becomes a tombstone.
   public var unknownRetention: Milliseconds = .seconds(30 * 24 * 3600)
-  /// The classes of responses by their status codes.
+  /// The classes of responses.
   public var outcomes = OutcomeTable()
+  public var released: Released = .keep
   public var behind: Behind = .nothing
   public var onUnknown: OnUnknown = .hold
   /// The query about an unknown outcome; not `nil` if `onUnknown` is `reconcile`.

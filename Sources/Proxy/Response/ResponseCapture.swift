@@ -116,7 +116,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   /// Whether the client is to get 204 in place of the response.
   private func meansDeleted(_ head: MessageHead) -> Bool {
     call.isDelete
-      && call.lifecycle.meansDeleted(status: head.status, steering: Steering(of: head), to: claim)
+      && call.lifecycle.meansDeleted(
+        status: head.status, steering: Steering(of: head, by: route.policy), to: claim)
   }
 
   /// Takes a response of which only the head matters.
@@ -130,7 +131,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   @inline(never)
   private func makeRelay(_ head: UpstreamHead) -> ResponseRelay {
     let outcome = call.lifecycle.outcomeClass(
-      of: head.head.status, steering: Steering(of: head.head), to: claim)
+      of: head.head.status, steering: Steering(of: head.head, by: route.policy), to: claim)
     return ResponseRelay(
       head: head.head, label: ResponseLabel(outcome, isKept: mayKeep(head)), delivery: delivery)
   }

@@ -80,7 +80,7 @@ extension BatchRun {
     } else if let body, indices.count == batch.calls.count {
       unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
     }
-    let reply = reply(head, body, to: sending)
+    let reply = await reply(head, body, to: sending)
     await endEach(indices) { [self] in
       await record(indices[$0], results?.results[$0], of: reply)
     } then: {
@@ -101,9 +101,14 @@ extension BatchRun {
     let isBesideUnknown: Bool
   }
 
-  private func reply(_ head: UpstreamHead, _ body: ByteBuffer?, to sending: Sending) -> Reply {
-    Reply(
-      head: head.head, steering: Steering(of: head.head, body: body),
+  private func reply(_ head: UpstreamHead, _ body: ByteBuffer?, to sending: Sending) async -> Reply {
+    let (message, route) = (head.head, batch.route)
+    let isRead = route.policy.outcomes.rules?.readsBody(of: message) ?? false
+    let steering = await readJSON(isRead ? body?.readableBytes ?? 0 : 0) {
+      Steering(of: message, body: body, by: route.policy)
+    }
+    return Reply(
+      head: message, steering: steering,
       isDelimitedByClose: head.isDelimitedByClose,
       shared: body.flatMap { sharedOutcome(head, $0, of: sending.indices.count) },
       isBesideUnknown: sending.isBesideUnknown)
@@ -298,7 +303,7 @@ extension BatchRun {
       let body = try await sending.capture.collect(within: batch.route.policy.upstream.settle)
       let head = try await sending.exchange.head(within: nil)
       let results = await results(of: sending.indices, head, body)
-      let reply = reply(head, body, to: sending)
+      let reply = await reply(head, body, to: sending)
       guard results != nil || reply.shared != nil else {
         throw .responseLost("a late response has no certain result for each item")
       }

@@ -79,8 +79,10 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
-    let steering = Steering(
-      of: response.head, body: response.wholeBody, isGraphQL: call.route.policy.match.graphql != nil)
+    let steering =
+      needsOtherThread(toRead: response)
+      ? await readElsewhere(response)
+      : Steering(of: response.head, body: response.wholeBody, by: call.route.policy)
     switch decision(on: response, steering) {
     case .complete(let retention, let remember):
       if let reason = response.unkeptReason { worker.noteUnkept(reason, of: lease) }
@@ -103,6 +105,20 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     }
     runner.noteRecordTime(since: recordedAt)
     return respond(with: response, label, action)
+  }
+
+  /// Whether a rule of the route reads a body that is too large to be read on the loop.
+  private func needsOtherThread(toRead response: BackendResponse) -> Bool {
+    guard let rules = call.route.policy.outcomes.rules, let body = response.wholeBody else { return false }
+    return rules.readsBody(of: response.head) && !worker.bodies.mayReadOnLoop(body.readableBytes)
+  }
+
+  @inline(never)
+  private func readElsewhere(_ response: BackendResponse) async -> Steering {
+    let (head, body, route) = (response.head, response.wholeBody, call.route)
+    return await worker.bodies.read(body?.readableBytes ?? 0, of: delivery.connection) {
+      Steering(of: head, body: body, by: route.policy)
+    }
   }
 
   @inline(never)

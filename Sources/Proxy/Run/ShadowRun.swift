@@ -195,7 +195,8 @@ extension ShadowRun {
   /// The end of the record after a complete response, of which only the status is kept.
   private func recordEnd(after response: UpstreamHead, _ call: KeyedCall) -> RecordEnd {
     let head = response.head
-    switch call.lifecycle.responded(CompletedExchange(status: head.status, steering: Steering(of: head))) {
+    let steering = Steering(of: head, by: route.policy)
+    switch call.lifecycle.responded(CompletedExchange(status: head.status, steering: steering)) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
       let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
       let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose

@@ -157,6 +157,9 @@ struct Value {
     section.refuseUndeclared()
   }
 
+  /// Whether the value is the word `null`, written without quotes.
+  var isNull: Bool { isEmpty && node.scalar?.string == "null" }
+
   /// Whether the value is written without quotes and is empty or a null.
   private var isEmpty: Bool {
     guard case .scalar(let scalar) = node, scalar.style == .plain else { return false }

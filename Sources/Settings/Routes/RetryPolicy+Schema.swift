@@ -23,10 +23,13 @@ extension RouteDraft {
 extension Value {
   /// Refuses a status that is not of class `retry`: a response that may have been executed is never repeated.
   fileprivate func checkIsRepeated(on outcomes: OutcomeTable) {
-    guard let status = text("a status").flatMap(Int.init), outcomes[status] != .retry else { return }
+    guard let status = text("a status").flatMap(Int.init), !outcomes.mayBeRetried(status) else { return }
+    let remedy =
+      outcomes.rules == nil
+      ? "list it under outcomes.retry" : "write a rule for it in outcomes with is: retry"
     refuse(
-      "is of class \(outcomes[status].rawValue) on this route, and never repeated; list it under "
-        + "outcomes.retry, or take it out")
+      "is of class \(outcomes[status].rawValue) on this route, and never repeated; \(remedy), or take it out"
+    )
   }
 }
 

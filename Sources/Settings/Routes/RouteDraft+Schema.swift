@@ -61,11 +61,14 @@ extension RouteDraft {
       "the time for which an unknown outcome is kept"
     ).then { $0.adoptRetention($1) }
     Member(
-      "outcomes", \.policy.outcomes, values: "`final`, `retry`, `unknown`: lists such as [500, 5xx]",
-      "the classes of responses, over the defaults", show: { $0.shown }
-    ) { draft, value in
-      value.section { draft.patterns.read($0) }
-    }.standard("none").then { draft, _ in draft.policy.outcomes = draft.patterns.table }
+      "outcomes", \.policy.outcomes, values: OutcomePatterns.forms,
+      "the classes of responses, over the defaults; the first rule that fits counts", show: { $0.shown },
+      read: { $0.patterns.read($1) }
+    ).standard("none").parts(OutcomeRule.schema.rows, within: "outcomes[]")
+      .then { draft, _ in draft.policy.outcomes = draft.patterns.table }
+    Member(
+      "released", \.policy.released, .word,
+      "`forget`: after an attempt of class `retry`, another payload may follow under the key")
     Member("behind", \.policy.behind, .word, "`own_keys`: the backend has a table of keys of its own")
     Member(
       "on_unknown", \.policy.onUnknown, .word,
@@ -147,25 +150,6 @@ extension Notation<[String]> {
   fileprivate static let pointers = Notation.list(
     "a list of JSON pointers", of: "a JSON pointer", show: { .text($0) },
     parse: { text throws(Refusal) in try JSONPointer.parse(text) })
-}
-
-extension OutcomeTable {
-  /// The patterns that the route lists itself, which override the defaults.
-  fileprivate var shown: Shown {
-    .members(
-      OutcomeClass.allCases.map { outcome in
-        Shown.Member(outcome.rawValue, .list((own[outcome] ?? []).map(\.shown)))
-      })
-  }
-}
-
-extension OutcomeTable.Pattern {
-  fileprivate var shown: Shown {
-    switch self {
-    case .status(let status): .number(status)
-    case .hundred(let hundred): .text("\(hundred)xx")
-    }
-  }
 }
 
 extension RoutePolicy {

@@ -124,6 +124,26 @@ extension RouteDraft {
   }
 }
 
+extension RouteDraft {
+  /// Refuses rules that no response of the route can meet, and a number of attempts that is never reached.
+  func checkOutcomes(_ section: Section) {
+    guard policy.isProtected else { return }
+    let readsBodies = policy.outcomes.rules?.list.contains { !$0.members.isEmpty } ?? false
+    if policy.stream, readsBodies, section.isSound("outcomes", "stream") {
+      let place = section["outcomes"] ?? section["stream"] ?? section.value
+      place.refuse(
+        "combines stream: true with a rule that reads json, which no response meets that goes to the client as it "
+          + "comes; take one of them out")
+    }
+    if policy.released == .forget, policy.maxAttempts != nil, section.isSound("released", "max_attempts") {
+      let place = section["released"] ?? section["max_attempts"] ?? section.value
+      place.refuse(
+        "combines max_attempts with released: forget, which forgets the attempts, so that the number is never "
+          + "reached; take one of them out")
+    }
+  }
+}
+
 extension RouteDraft.Fingerprint {
   func check(_ section: Section) {
     // An inherited list has no effect with another body, and is no error there.

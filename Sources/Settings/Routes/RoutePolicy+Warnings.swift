@@ -159,10 +159,11 @@ extension RoutePolicy {
   var successWarnings: [String] {
     guard isEnforced else { return [] }
     var warnings: [String] = []
-    if let statuses = successes(of: .retry) {
+    for verdict in [OutcomeRule.Verdict.retry, .deleted] {
+      guard let statuses = successes(of: verdict) else { continue }
       warnings.append(
-        "counts success under retry (\(statuses)): the record is released, and the next delivery of a request that has "
-          + "succeeded runs again; take 2xx out of retry")
+        "counts success under \(verdict.rawValue) (\(statuses)): the record is released, and the next delivery of a "
+          + "request that has succeeded runs again; take 2xx out of \(verdict.rawValue)")
     }
     if let statuses = successes(of: .unknown) {
       warnings.append(
@@ -172,10 +173,14 @@ extension RoutePolicy {
     return warnings
   }
 
-  /// The statuses of success in a class, such as `200 and others`; `nil` if there are none. 202 may be unknown, since it
-  /// leaves the outcome open (RFC 9110, section 15.3.3).
-  private func successes(of outcome: OutcomeClass) -> String? {
-    let statuses = (200..<300).filter { outcomes[$0] == outcome && (outcome != .unknown || $0 != 202) }
+  /// The statuses of success with a verdict, such as `200 and others`; `nil` if there are none. 202 may be unknown, since
+  /// it leaves the outcome open (RFC 9110, section 15.3.3). A rule that looks at more than the status may mean what a
+  /// backend calls a failure.
+  private func successes(of verdict: OutcomeRule.Verdict) -> String? {
+    let statuses = (200..<300).filter { status in
+      outcomes[status] == verdict.outcome && (outcomes.decided(status) == .deleted) == (verdict == .deleted)
+        && (verdict != .unknown || status != 202)
+    }
     return statuses.first.map { "\($0)\(statuses.count > 1 ? " and others" : "")" }
   }
 

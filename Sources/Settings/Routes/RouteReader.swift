@@ -124,6 +124,7 @@ struct RouteReader {
     draft.adoptBatch(section)
     checkCaller(draft, section)
     draft.checkReconcile(section)
+    draft.checkOutcomes(section)
     checkGraphQL(draft, section)
     checkToken(draft, section)
     if draft.policy.caller?.parts.contains(where: \.isOfToken) == true {

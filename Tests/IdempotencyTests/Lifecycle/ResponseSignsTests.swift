@@ -13,8 +13,7 @@ struct ResponseSignsTests {
     message.fields = fields
     var head = message.head
     head.start = .status(status, reason: 0..<0)
-    let steering = Steering(
-      of: head, body: body.map { ByteBuffer(string: $0) }, isGraphQL: route.policy.match.graphql != nil)
+    let steering = Steering(of: head, body: body.map { ByteBuffer(string: $0) }, by: route.policy)
     return route.policy.outcomeClass(of: status, steering: steering, claim: claim)
   }
 
@@ -192,8 +191,8 @@ struct ResponseSignsTests {
   @Test func `a record that met only a missing document is deleted, so that the whole one may follow`() {
     var head = Request().head
     head.start = .status(200, reason: 0..<0)
-    let steering = Steering(of: head, body: ByteBuffer(string: Self.missing), isGraphQL: true)
     let route = Route.sample { $0.match.graphql = .mutation }
+    let steering = Steering(of: head, body: ByteBuffer(string: Self.missing), by: route.policy)
     var first = ClaimEndTests.owning(route)
     #expect(first.responded(.sample(status: 200, steering: steering)) == .release(.deleted))
     var later = ClaimEndTests.owning(route, claim: .sample(attempt: 2, onlyRejectedSoFar: false))

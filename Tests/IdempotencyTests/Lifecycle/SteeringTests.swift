@@ -7,7 +7,7 @@ struct SteeringTests {
   private static func steering(_ name: String, _ lines: [String]) -> Steering {
     var message = Request()
     message.fields = lines.map { (name, $0) }
-    return Steering(of: message.head)
+    return Steering(of: message.head, by: Route.sample().policy)
   }
 
   @Test(

@@ -1,0 +1,104 @@
+import Idempotency
+
+extension OutcomeRule {
+  /// The example of a rule in error messages.
+  static let example = "{status: 422, is: retry}"
+
+  static let schema = Schema(OutcomeRule(.final), check: { $0.check($1) }) {
+    Member("status", \.statuses, .statusRanges, "the statuses that it takes; all without it")
+    Member("header", \.headers, .wantedFields, "the fields that the response has, with these values alone")
+    Member("json", \.members, .wantedMembers, "the members of its recorded body, by JSON pointers")
+    Member("is", \.verdict, .word, "`deleted`: released, and another payload may follow under the key")
+      .required("is missing: write \(Verdict.allCases.map(\.rawValue).asAlternatives)")
+  }
+
+  private func check(_ section: Section) {
+    guard section.isSound("status", "header", "json"), !hasCondition else { return }
+    section.value.refuse("must have a condition, status, header or json, such as \(Self.example)")
+  }
+}
+
+extension OutcomeRule.Wanted {
+  /// The word for any value.
+  fileprivate static let anyValue = "present"
+
+  fileprivate init(_ text: String) { self = text == Self.anyValue ? .present : .text(text) }
+
+  fileprivate var shown: Shown {
+    switch self {
+    case .present: .text(Self.anyValue)
+    case .text(let text): .text(text)
+    }
+  }
+}
+
+extension Notation<[ClosedRange<Int>]> {
+  /// A status, a range of them or a class, or a list of such.
+  fileprivate static let statusRanges = Notation(
+    values: "a list such as [422, 4xx, 500-599]",
+    read: { member in
+      guard member.isList else { return range(member).map { [$0] } }
+      let items = member.items("a list such as [422, 4xx, 500-599]") ?? []
+      if items.isEmpty { member.refuse("must name a status: write one such as 422, or take the member out") }
+      return Value.distinct(items, range)
+    }, show: { $0.isEmpty ? nil : .list($0.map(\.shown)) })
+
+  private static func range(_ value: Value) -> ClosedRange<Int>? {
+    value.parsed("a status such as 422, 4xx or 500-599") { text throws(Refusal) in
+      let bounds = text.split(separator: "-", omittingEmptySubsequences: false)
+      if bounds.count == 2, case .status(let first)? = try? OutcomeTable.Pattern.parse(String(bounds[0])),
+        case .status(let last)? = try? OutcomeTable.Pattern.parse(String(bounds[1])), first <= last
+      {
+        return first...last
+      }
+      guard bounds.count == 1, let pattern = try? OutcomeTable.Pattern.parse(text) else {
+        throw Refusal("must be a status from 200 to 599, a class from 2xx to 5xx, or a range such as 500-599")
+      }
+      switch pattern {
+      case .status(let status): return status...status
+      case .hundred(let hundred): return hundred * 100...hundred * 100 + 99
+      }
+    }
+  }
+}
+
+extension ClosedRange<Int> {
+  fileprivate var shown: Shown { count == 1 ? .number(lowerBound) : .text(OutcomeRule.text(self)) }
+}
+
+extension Notation<[OutcomeRule.Field]> {
+  fileprivate static let wantedFields = Notation(
+    values: "a mapping such as {Transient-Error: \"true\"}, or the value `present`",
+    read: { member in
+      guard let members = member.members("a mapping such as {Transient-Error: \"true\"}") else { return nil }
+      if members.isEmpty { member.refuse("must name a field, such as {Transient-Error: \"true\"}") }
+      var names: Set<String> = []
+      return members.compactMap { name, value in
+        guard Token.isToken(name), names.insert(name.lowercased()).inserted else {
+          value.refuseName("must name a header field, such as Transient-Error, and be there once")
+          return nil
+        }
+        return value.text("a header's value, or present")
+          .map { OutcomeRule.Field(name: name.lowercased(), wanted: .init($0)) }
+      }
+    },
+    show: { $0.isEmpty ? nil : .members($0.map { Shown.Member($0.name, $0.wanted.shown) }) })
+}
+
+extension Notation<[OutcomeRule.BodyMember]> {
+  fileprivate static let wantedMembers = Notation(
+    values: "a mapping such as {/code: not_found}, or the value `present`",
+    read: { member in
+      guard let members = member.members("a mapping such as {/code: not_found}") else { return nil }
+      if members.isEmpty { member.refuse("must name a member, such as {/code: not_found}") }
+      return members.compactMap { pointer, value in
+        guard OutcomeRule.BodyMember(pointer: pointer, wanted: .present) != nil else {
+          value.refuseName("must be a JSON pointer that begins with a slash, such as /code")
+          return nil
+        }
+        let text = value.isNull ? "null" : value.text("a text, a number, true, false, null or present")
+        return text.flatMap { OutcomeRule.BodyMember(pointer: pointer, wanted: .init($0)) }
+      }
+    },
+    show: { $0.isEmpty ? nil : .members($0.map { Shown.Member($0.pointer, $0.wanted.shown) }) })
+}

@@ -1,0 +1,255 @@
+import Idempotency
+import Settings
+import Testing
+
+/// `outcomes` as rules and presets, and `released`.
+struct OutcomeRuleSettingsTests {
+  private static func member(_ pointer: String, _ wanted: OutcomeRule.Wanted) throws
+    -> OutcomeRule.BodyMember
+  {
+    try #require(OutcomeRule.BodyMember(pointer: pointer, wanted: wanted))
+  }
+
+  private func table(_ value: String) throws -> OutcomeTable {
+    try load(route("outcomes: \(value)")).routes[0].outcomes
+  }
+
+  @Test func `rules are read in their order`() throws {
+    let read = try table(
+      """
+      [{status: [500-599, 422, 4XX], header: {Transient-Error: "true", X-Any: present}, is: retry},
+        {status: 200, json: {/a/0/b: x y, /n: 12, /t: true, /z: null, "/p~1q": present}, is: deleted},
+        {header: {X-Final: 1}, is: final}, {status: 409, is: unknown}]
+      """)
+    let first = OutcomeRule(
+      statuses: [500...599, 422...422, 400...499],
+      headers: [
+        .init(name: "transient-error", wanted: .text("true")), .init(name: "x-any", wanted: .present),
+      ], is: .retry)
+    let second = OutcomeRule(
+      statuses: [200...200],
+      members: [
+        try Self.member("/a/0/b", .text("x y")), try Self.member("/n", .text("12")),
+        try Self.member("/t", .text("true")), try Self.member("/z", .text("null")),
+        try Self.member("/p~1q", .present),
+      ], is: .deleted)
+    let third = OutcomeRule(headers: [.init(name: "x-final", wanted: .text("1"))], is: .final)
+    let fourth = OutcomeRule(statuses: [409...409], is: .unknown)
+    #expect(read == OutcomeTable(.standard, rules: [first, second, third, fourth]))
+  }
+
+  @Test func `presets are read, alone or before rules`() throws {
+    let rule = OutcomeRule(statuses: [404...404], is: .final)
+    #expect(try table("success_only") == OutcomeTable(.successOnly))
+    #expect(try table("stripe") == OutcomeTable(.stripe))
+    #expect(try table("default") == OutcomeTable())
+    #expect(
+      try table("[success_only, {status: 404, is: final}]") == OutcomeTable(.successOnly, rules: [rule]))
+    #expect(try table("[stripe, {status: 404, is: final}]") == OutcomeTable(.stripe, rules: [rule]))
+    #expect(try table("[default, {status: 404, is: final}]") == OutcomeTable(.standard, rules: [rule]))
+  }
+
+  @Test func `another form takes the place of what came before`() throws {
+    func routes(_ defaults: String) throws -> [OutcomeTable] {
+      let text = """
+        defaults: {caller: {parts: [address]}, outcomes: \(defaults)}
+        routes:
+          - {name: a, match: {path: /a}}
+          - {name: b, match: {path: /b}, outcomes: {unknown: [500]}}
+          - {name: c, match: {path: /c}, outcomes: [{status: 404, is: retry}]}
+          - {name: d, match: {path: /d}, outcomes: success_only}
+          - {name: e, match: {path: /e}, outcomes: default}
+          - {name: f, match: {path: /f}, profile: webhook}
+        """
+      return try load(upstream + text).routes.map(\.outcomes)
+    }
+    let rule = { (status: Int) in OutcomeRule(statuses: [status...status], is: .retry) }
+    let webhook = OutcomeTable(retry: [.hundred(3), .hundred(4), .hundred(5)])
+    let others = [
+      OutcomeTable(.standard, rules: [rule(404)]), OutcomeTable(.successOnly), OutcomeTable(), webhook,
+    ]
+    let ruled = OutcomeTable(.standard, rules: [rule(422)])
+    #expect(
+      try routes("[{status: 422, is: retry}]") == [ruled, OutcomeTable(unknown: [.status(500)])] + others)
+    let listed = OutcomeTable(retry: [.status(422)])
+    let both = OutcomeTable(retry: [.status(422)], unknown: [.status(500)])
+    #expect(try routes("{retry: [422]}") == [listed, both] + others)
+  }
+
+  @Test(arguments: [
+    (
+      "[{status: [500-599, 422, 4xx], header: {Transient-Error: \"true\"}, is: retry}, {json: {/a: present}, is: deleted}]",
+      #"[{"status":["5xx",422,"4xx"],"header":{"transient-error":"true"},"is":"retry"},{"json":{"/a":"present"},"is":"deleted"}]"#
+    ),
+    ("[{status: 500-504, is: unknown}]", #"[{"status":["500-504"],"is":"unknown"}]"#),
+    ("success_only", #""success_only""#), ("stripe", #""stripe""#),
+    ("[stripe, {status: 404, is: final}]", #"["stripe",{"status":[404],"is":"final"}]"#),
+    ("[success_only, {status: 404, is: final}]", #"["success_only",{"status":[404],"is":"final"}]"#),
+    ("default", #"{"final":[],"retry":[],"unknown":[]}"#),
+  ])
+  func `what is read is shown so that it could be written again`(value: String, shown: String) throws {
+    let settings = try load(route("outcomes: \(value)"))
+    #expect(settings.shownJSON.contains(#""outcomes":\#(shown),"released":"keep""#), "\(settings.shownJSON)")
+    #expect(try table(shown) == settings.routes[0].outcomes)
+  }
+
+  private static let forms =
+    "lists such as {retry: [500, 5xx]}, rules such as [{status: 422, is: retry}], or default, success_only or stripe"
+
+  @Test(arguments: [
+    ("outcomes: strype", "outcomes: must be \(forms)"),
+    ("outcomes: []", "outcomes: must have a rule such as {status: 422, is: retry}"),
+    (
+      "outcomes: [strype]",
+      "outcomes[0]: must be a rule such as {status: 422, is: retry}, or default, success_only or stripe"
+    ),
+    (
+      "outcomes: [{status: 422, is: retry}, stripe]",
+      "outcomes[1]: must be a rule such as {status: 422, is: retry}; a preset stands first"
+    ),
+    (
+      "outcomes: [{is: retry}]",
+      "outcomes[0]: must have a condition, status, header or json, such as {status: 422, is: retry}"
+    ),
+    ("outcomes: [{status: 422}]", "outcomes[0].is: is missing: write final, retry, unknown or deleted"),
+    ("outcomes: [{status: 422, is: gone}]", "outcomes[0].is: must be final, retry, unknown or deleted"),
+    (
+      "outcomes: [{status: 422, class: retry, is: retry}]",
+      "outcomes[0].class: unknown member; allowed are status, header, json, is"
+    ),
+    (
+      "outcomes: [{status: 199, is: retry}]",
+      "outcomes[0].status: must be a status from 200 to 599, a class from 2xx to 5xx, or a range such as 500-599"
+    ),
+    (
+      "outcomes: [{status: [599-500], is: retry}]",
+      "outcomes[0].status[0]: must be a status from 200 to 599, a class from 2xx to 5xx, or a range such as 500-599"
+    ),
+    (
+      "outcomes: [{status: [4xx-5xx], is: retry}]",
+      "outcomes[0].status[0]: must be a status from 200 to 599, a class from 2xx to 5xx, or a range such as 500-599"
+    ),
+    (
+      "outcomes: [{status: [422, 422], is: retry}]",
+      "outcomes[0].status[1]: is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "outcomes: [{status: [], header: {A: b}, is: retry}]",
+      "outcomes[0].status: must name a status: write one such as 422, or take the member out"
+    ),
+    (
+      "outcomes: [{header: {}, is: retry}]",
+      "outcomes[0].header: must name a field, such as {Transient-Error: \"true\"}"
+    ),
+    (
+      "outcomes: [{header: {A: b, a: c}, is: retry}]",
+      "outcomes[0].header.a: must name a header field, such as Transient-Error, and be there once"
+    ),
+    (
+      "outcomes: [{header: {A b: c}, is: retry}]",
+      "outcomes[0].header.A b: must name a header field, such as Transient-Error, and be there once"
+    ),
+    ("outcomes: [{json: {}, is: retry}]", "outcomes[0].json: must name a member, such as {/code: not_found}"),
+    (
+      "outcomes: [{json: {code: a}, is: retry}]",
+      "outcomes[0].json.code: must be a JSON pointer that begins with a slash, such as /code"
+    ),
+    (
+      "outcomes: [{json: {/code: [a]}, is: retry}]",
+      "outcomes[0].json./code: must be a text, a number, true, false, null or present, not a list"
+    ),
+    (
+      "released: gone", "released: must be keep or forget"
+    ),
+  ])
+  func `a fault is refused with the right form`(members: String, issue: String) {
+    let found = issues(route(members))
+    #expect(found.count == 1, "\(found)")
+    #expect(found.first?.hasSuffix("routes[0].\(issue)") == true, "\(found)")
+  }
+
+  /// Rules of which the last is never met, and others.
+  @Test(arguments: [
+    ("{status: 4xx, is: retry}, {status: 422, is: final}", true),
+    ("{status: 4xx, is: retry}, {status: [422, 500], is: final}", false),
+    ("{status: 4xx, is: retry}, {status: 500-599, is: final}, {status: [422, 500], is: final}", true),
+    ("{status: 422, header: {A: b}, is: retry}, {status: 422, is: final}", false),
+    ("{status: 422, is: retry}, {status: 422, header: {A: b}, is: final}", true),
+    ("{header: {A: present}, is: retry}, {status: 422, header: {a: b}, json: {/c: d}, is: final}", true),
+    ("{header: {A: b}, is: retry}, {header: {A: present}, is: final}", false),
+    ("{json: {/a: b}, is: retry}, {json: {/a: b, /c: d}, is: final}", true),
+    ("{json: {/a: present}, is: retry}, {json: {/a: null}, is: final}", false),
+    ("{json: {/a: b}, is: retry}, {json: {/a: c}, is: final}", false),
+    ("{status: [2xx, 3xx, 4xx, 5xx], is: final}, {json: {/a: b}, is: retry}", true),
+  ])
+  func `a rule that is never met is refused`(rules: String, isRefused: Bool) {
+    let found = issues(route("outcomes: [\(rules)]"))
+    let reason =
+      "is never met: the rule in line 2 takes its responses; write it before that one, or take it out"
+    #expect(found.map { $0.hasSuffix(reason) } == (isRefused ? [true] : []), "\(found)")
+  }
+
+  @Test func `rules are bounded in number`() {
+    func rules(_ count: Int) -> String {
+      (0..<count).map { "{status: \(200 + $0), header: {A: b}, is: final}" }.joined(separator: ", ")
+    }
+    #expect(issues(route("outcomes: [\(rules(64))]")).isEmpty)
+    #expect(issues(route("outcomes: [\(rules(65))]")).map { $0.contains("64 rules at most") } == [true])
+  }
+
+  @Test func `bodies are not read of responses that are passed on as they come`() {
+    let reason = "combines stream: true with a rule that reads json, which no response meets"
+    let rule = "[{status: 422, json: {/a: b}, is: retry}]"
+    #expect(
+      issues(route("stream: true, outcomes: \(rule)")).map { $0.contains("outcomes: \(reason)") } == [true])
+    #expect(issues(route("stream: true, outcomes: [{status: 422, is: retry}]")).isEmpty)
+    let inherited =
+      upstream
+      + "defaults: {caller: {parts: [address]}, outcomes: \(rule)}\nroutes: [{name: r, stream: true}]\n"
+    #expect(issues(inherited).map { $0.contains("stream: \(reason)") } == [true])
+  }
+
+  @Test func `attempts that are forgotten are not counted`() throws {
+    let reason = "combines max_attempts with released: forget, which forgets the attempts"
+    #expect(
+      issues(route("released: forget, max_attempts: 3")).map { $0.contains("released: \(reason)") } == [true])
+    let inherited =
+      upstream
+      + "defaults: {caller: {parts: [address]}, released: forget}\nroutes: [{name: r, max_attempts: 3}]\n"
+    #expect(issues(inherited).map { $0.contains("max_attempts: \(reason)") } == [true])
+    #expect(try load(route("released: forget, max_attempts: 0")).routes[0].released == .forget)
+  }
+
+  @Test(arguments: [
+    ("[{status: 2xx, is: retry}]", "retry (200 and others)"),
+    ("[{status: 201, is: deleted}]", "deleted (201)"),
+    ("[{status: 200-201, is: unknown}]", "unknown (200 and others)"), ("[{status: 202, is: unknown}]", nil),
+    // What a backend calls a failure in a response of success.
+    ("[{status: 200, json: {/errors: present}, is: deleted}]", nil),
+    ("[{header: {X-Failed: present}, is: retry}]", nil),
+    ("[{status: 200, is: final}, {status: 2xx, is: retry}]", "retry (201 and others)"),
+    ("success_only", nil), ("stripe", nil),
+  ])
+  func `a rule that counts success as none is warned of`(outcomes: String, text: String?) throws {
+    let found = try load(route("outcomes: \(outcomes)")).ownWarnings.map(\.description)
+    #expect(found.count == (text == nil ? 0 : 1), "\(found)")
+    if let text {
+      #expect(found.first?.contains("routes[0].outcomes: counts success under \(text): ") == true, "\(found)")
+    }
+  }
+
+  @Test(arguments: [
+    ("[{status: 5xx, is: retry}]", nil), ("[{status: 500, header: {A: b}, is: retry}]", nil),
+    ("[{status: 500, is: deleted}]", nil), ("success_only", nil),
+    (
+      "[{status: 500, is: unknown}]",
+      "is of class unknown on this route, and never repeated; write a rule for it"
+    ),
+    ("stripe", "is of class final on this route, and never repeated; write a rule for it"),
+  ])
+  func `retries go by the rules`(outcomes: String, issue: String?) {
+    let found = issues(route("outcomes: \(outcomes), retries: {on: [500]}"))
+    #expect(
+      found.map { $0.contains("retries.on[0]: \(issue ?? "-")") } == (issue == nil ? [] : [true]), "\(found)")
+  }
+}

@@ -78,8 +78,10 @@ extension RecordAdmin {
       guard let caller = policy.caller, caller.parts.count == 1, let part = caller.parts.first else {
         continue
       }
-      if let value = try? caller.caller(values: [part.text: text]) {
-        found.insert(value.digestText(by: digests))
+      for part in part.alternatives {
+        if let value = try? caller.caller(values: [part.text: text]) {
+          found.insert(value.digestText(by: digests))
+        }
       }
     }
     return found.sorted()

@@ -17,7 +17,7 @@ extension RecordQuery {
   private func withIssuer(
     _ values: [String: String], _ policy: CallerPolicy
   ) throws(AdminError) -> [String: String] {
-    let claims = policy.parts.filter { $0.isOfToken && values[$0.text]?.isEmpty == false }
+    let claims = policy.alternatives.filter { $0.isOfToken && values[$0.text]?.isEmpty == false }
     guard !claims.isEmpty else { return values }
     var completed = values
     if claims.contains(.jwt("iss")), let issuer = completed["jwt:iss"] {
@@ -46,6 +46,9 @@ extension RecordQuery {
       "the tokens of route \(route) have the issuer \(own): take jwt_issuer out, or write that"
     case .refused(.missing(.header("authorization"))):
       "route \(route) needs the caller's header:authorization, with the credentials after its scheme: Bearer TOKEN"
+    case .refused(.missing(.either(let parts))):
+      "route \(route) needs one of the caller's \(parts.map(\.text).joined(separator: ", ")): give the first that its "
+        + "requests have"
     case .refused(.missing(let part)): "route \(route) needs the caller's \(part.text)"
     case .refused(.unknownScheme):
       "route \(route) refuses the scheme of this header:authorization: write Bearer TOKEN, or another scheme that the "
@@ -67,7 +70,7 @@ extension RecordQuery {
       "write the certificate's names with their kind: uri:, dns: or email:"
     case .clientCertificate(.identity):
       "write the certificate's names with their kind (uri:, dns: or email:), or its subject after subject:"
-    case .query, .json, .jwt: "write it as it is, without encoding"
+    case .query, .json, .jwt, .either: "write it as it is, without encoding"
     }
   }
 }

@@ -68,7 +68,7 @@ struct StatedRequest {
 extension RecordQuery {
   /// The fields that each delivery of the record has: those of the caller, and those by which it meets its route.
   fileprivate func fields(of policy: RoutePolicy) -> [(name: String, value: String)] {
-    let parts = (policy.caller?.parts ?? []).compactMap { part -> (name: String, value: String)? in
+    let parts = (policy.caller?.alternatives ?? []).compactMap { part -> (name: String, value: String)? in
       guard case .header(let name) = part, let value = self.value(of: part) else { return nil }
       // As `CallerPolicy` takes it.
       let trimmed = value.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
@@ -81,6 +81,14 @@ extension RecordQuery {
   /// The value that is given for a part of the caller.
   fileprivate func value(of part: CallerPart) -> String? {
     caller?.first { CallerPart.normalized($0.key) == part.text }?.value
+  }
+
+  /// The alternatives of a part that the request must agree with: those before the one that is given, which it must
+  /// lack, and that one.
+  fileprivate func relevant(of part: CallerPart) -> ArraySlice<CallerPart> {
+    let parts = part.alternatives
+    let given = parts.firstIndex { value(of: $0)?.isEmpty == false }
+    return parts[...(given ?? parts.count - 1)]
   }
 }
 
@@ -199,7 +207,7 @@ extension StatedRequest {
   ///
   /// - Parameter record: The description of the record, with the values of its caller by part.
   func checkCaller(_ record: RecordQuery, of identity: RecordIdentity) throws(AdminError) {
-    for part in identity.policy.caller?.parts ?? [] where isStated(part) {
+    for part in (identity.policy.caller?.parts ?? []).flatMap(record.relevant(of:)) where isStated(part) {
       let value = record.value(of: part) ?? ""
       var policy = identity.policy.caller ?? CallerPolicy(parts: [])
       (policy.parts, policy.anonymous) = ([part], .allow)
@@ -222,7 +230,7 @@ extension StatedRequest {
     case .header(let name): !head.fields(named: name).isEmpty
     case .cookie: head.first(.cookie) != nil
     case .query, .json: true
-    case .jwt, .address, .clientCertificate: false
+    case .jwt, .address, .clientCertificate, .either: false
     }
   }
 }

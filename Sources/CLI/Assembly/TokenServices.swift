@@ -32,7 +32,7 @@ final class TokenServices: Sendable {
   /// Takes settings into use. A file is read before this returns, a URL is fetched meanwhile: requests wait for it.
   func adopt(_ settings: Settings) async {
     guard let jwt = settings.jwt else { return current.withLock { $0 = nil } }
-    let claims = Set(settings.routes.flatMap { $0.caller?.parts ?? [] }.compactMap(\.claim))
+    let claims = Set(settings.routes.flatMap { $0.caller?.alternatives ?? [] }.compactMap(\.claim))
     let old = current.withLock { $0 }
     if let old, old.settings == jwt, old.claims == claims { return }
     let keys = keys(of: jwt, unless: old)

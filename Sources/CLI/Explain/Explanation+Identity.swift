@@ -65,13 +65,31 @@ extension Explanation {
       let text: String
       do throws(Problem) {
         let found = try own.caller(head: head, peer: peer, query: target.query, body: body)
-        text = found == (try? own.caller(values: [:])) ? missing(part, of: caller) : Self.digest(found.framed)
+        text =
+          found == (try? own.caller(values: [:]))
+          ? missing(part, of: caller)
+          : chosen(of: part, found, own, head, target, peer) + Self.digest(found.framed)
       } catch {
         text = "refused (\(error.code.rawValue))"
       }
       texts.append("\(part.text): \(text)")
     }
     add("caller", texts)
+  }
+
+  /// The alternative that makes the caller; nothing for a part without alternatives.
+  private func chosen(
+    of part: CallerPart, _ found: Caller, _ policy: CallerPolicy, _ head: MessageHead,
+    _ target: RequestTarget,
+    _ peer: CallerPeer
+  ) -> String {
+    guard case .either(let parts) = part else { return "" }
+    let chosen = parts.first { part in
+      var own = policy
+      own.parts = [part]
+      return found == (try? own.caller(head: head, peer: peer, query: target.query, body: body))
+    }
+    return chosen.map { "by \($0.text), the first that it has, " } ?? ""
   }
 
   private func missing(_ part: CallerPart, of caller: CallerPolicy) -> String {

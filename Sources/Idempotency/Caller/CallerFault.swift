@@ -13,12 +13,16 @@ public enum CallerFault: Hashable, Sendable {
   /// The request's token names no caller.
   case token(TokenFault)
 
+  /// Whether credentials in `Authorization` are of another scheme than the part takes, so that an alternative which
+  /// reads the field, too, may take them.
+  var isOfScheme: Bool { self == .unknownScheme || self == .token(.otherScheme) }
+
   /// The value of `WWW-Authenticate` if the fault is in `Authorization`, so that other credentials there would identify
   /// the caller. A token that is refused is named as RFC 6750 (section 3.1) demands.
   var challenge: String? {
     switch self {
     case .missing(let part), .repeated(let part), .unreadable(let part):
-      part == .header("authorization") || part.isOfToken ? "Bearer" : nil
+      part.alternatives.contains(where: \.isInAuthorization) ? "Bearer" : nil
     case .unknownScheme, .token(.otherScheme): "Bearer"
     // The token is not at fault, so the challenge does not call it invalid.
     case .token(.keysMissing): "Bearer"
@@ -40,6 +44,7 @@ extension CallerPart {
     case .clientCertificate(.identity): "a client certificate"
     case .clientCertificate(.subject): "a client certificate with a subject"
     case .clientCertificate(.san): "a client certificate with alternative names"
+    case .either(let parts): parts.map(\.place).joined(separator: ", or by ")
     }
   }
 }

@@ -32,122 +32,181 @@ extension CallerPolicy {
     var builder = Caller.Builder()
     var needsBody = false
     for part in parts {
-      guard body != nil || !part.isInBody else {
-        needsBody = true
-        continue
-      }
-      if let fault = add(part, of: head, peer: peer, query: query, body: body, to: &builder) {
-        throw .callerUnknown(fault)
-      }
+      let finding = add(part, of: head, peer: peer, query: query, body: body, to: &builder)
+      if case .inBody = finding { needsBody = true }
+      if let fault = settle(finding, of: part, in: &builder) { throw .callerUnknown(fault) }
     }
     return needsBody ? nil : builder.caller
+  }
+
+  /// The result of adding a part to a caller.
+  enum Finding {
+    case added
+    /// The part is missing or empty, and nothing was added.
+    case missing
+    /// The part is in the body, which is not looked at yet.
+    case inBody
+    case fault(CallerFault)
+  }
+
+  /// Adds a missing part as one, or refuses it.
+  func settle(
+    _ finding: Finding, of part: CallerPart, in builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch finding {
+    case .added, .inBody: return nil
+    case .fault(let fault): return fault
+    case .missing:
+      if anonymous == .refuse { return .missing(part) }
+      let (kind, name) = part.encoding
+      builder.part(kind, name: name, value: nil)
+      return nil
+    }
   }
 
   private func add(
     _ part: CallerPart, of head: MessageHead, peer: CallerPeer, query: ByteBuffer?, body: ByteBuffer?,
     to builder: inout Caller.Builder
-  ) -> CallerFault? {
+  ) -> Finding {
+    guard case .either(let parts) = part else {
+      return addPlain(part, of: head, peer: peer, query: query, body: body, to: &builder)
+    }
+    return addFirst(of: parts) { addPlain($0, of: head, peer: peer, query: query, body: body, to: &builder) }
+  }
+
+  /// Adds the first of several parts that is there. One that is at fault is there, but for credentials of a scheme that
+  /// a later one may take.
+  func addFirst(of parts: [CallerPart], _ add: (CallerPart) -> Finding) -> Finding {
+    for (index, part) in parts.enumerated() {
+      let finding = add(part)
+      switch finding {
+      case .missing: continue
+      case .fault(let fault)
+      where fault.isOfScheme && parts[(index + 1)...].contains(where: \.isInAuthorization):
+        continue
+      case .added, .inBody, .fault: return finding
+      }
+    }
+    return .missing
+  }
+
+  private func addPlain(
+    _ part: CallerPart, of head: MessageHead, peer: CallerPeer, query: ByteBuffer?, body: ByteBuffer?,
+    to builder: inout Caller.Builder
+  ) -> Finding {
     switch part {
-    case .header(let name):
-      return add(part, .header, name: name, head.find(name), of: head, to: &builder)
-    case .cookie(let name):
-      return add(part, .cookie, name: name, head.findCookie(name), of: head, to: &builder)
-    case .query(let name):
-      return add(part, .query, name: name, reading: KeySource.readQuery(name, in: query), to: &builder)
+    case .header(let name): return add(part, head.find(name), of: head, to: &builder)
+    case .cookie(let name): return add(part, head.findCookie(name), of: head, to: &builder)
+    case .query(let name): return add(part, reading: KeySource.readQuery(name, in: query), to: &builder)
     case .json(let pointer):
-      let reading = Self.readJSON(pointer, in: body, of: head)
-      return add(part, .json, name: pointer, reading: reading, to: &builder)
-    case .jwt(let claim):
-      return add(part, claim, of: peer.token, to: &builder)
-    case .address:
-      return add(part, .address, name: "", text: peer.address, to: &builder)
+      guard let body else { return .inBody }
+      return add(part, reading: Self.readJSON(pointer, in: body, of: head), to: &builder)
+    case .jwt(let claim): return add(part, claim, of: peer.token, to: &builder)
+    case .address: return add(part, text: peer.address, to: &builder)
     case .clientCertificate(let wanted):
-      let text = peer.certificate?.value(wanted)
-      let name = wanted.name(under: text == nil ? nil : peer.certificate?.authority)
-      return add(part, .clientCertificate, name: name, text: text, to: &builder)
+      return add(
+        part, text: peer.certificate?.value(wanted), under: peer.certificate?.authority, to: &builder)
+    case .either: invariantBroken("alternatives among alternatives")
     }
   }
 
   // The following also judge the values that an operator gives, so that they have one rule.
 
   func add(
-    _ part: CallerPart, _ kind: Caller.Kind, name: String, _ finding: FieldFinding, of head: MessageHead,
-    to builder: inout Caller.Builder
-  ) -> CallerFault? {
+    _ part: CallerPart, _ finding: FieldFinding, of head: MessageHead, to builder: inout Caller.Builder
+  ) -> Finding {
     switch finding {
-    case .repeated: return .repeated(part)
-    case .absent: return add(part, kind, name: name, value: nil, to: &builder)
+    case .repeated: return .fault(.repeated(part))
+    case .absent: return .missing
     case .once(let range):
       return head.withBytes(range) { value in
-        guard kind == .header, name == "authorization" else {
-          return add(part, kind, name: name, value: value, to: &builder)
-        }
+        guard part == .header("authorization") else { return add(part, value: value, to: &builder) }
         guard let scheme = Self.scheme(of: value) else {
-          let isMissing = isKnown(scheme: value)
-          return add(part, kind, name: name, value: isMissing ? nil : value, to: &builder)
+          return isKnown(scheme: value) ? .missing : add(part, value: value, to: &builder)
         }
         guard isKnown(scheme: scheme), !(ASCII.equalsIgnoringCase(scheme, "token") && Self.hasNonce(value))
-        else { return .unknownScheme }
-        return add(part, kind, name: name, value: value, to: &builder)
+        else { return .fault(.unknownScheme) }
+        return add(part, value: value, to: &builder)
       }
     }
   }
 
   /// A body that cannot be read is a fault and not a missing part: a backend may read what Semel cannot.
   private static func readJSON(
-    _ pointer: String, in body: ByteBuffer?, of head: MessageHead
+    _ pointer: String, in body: ByteBuffer, of head: MessageHead
   ) -> KeyReading {
-    guard let body, body.readableBytes > 0 else { return .none }
+    guard body.readableBytes > 0 else { return .none }
     guard !head.hasContentCoding else { return .fault(.wrongType) }
     return body.withUnsafeReadableBytes { KeySource.readJSON(pointer, in: $0) ?? .fault(.wrongType) }
   }
 
-  func add(
-    _ part: CallerPart, _ kind: Caller.Kind, name: String, reading: KeyReading,
-    to builder: inout Caller.Builder
-  ) -> CallerFault? {
+  func add(_ part: CallerPart, reading: KeyReading, to builder: inout Caller.Builder) -> Finding {
     switch reading {
-    case .none: return add(part, kind, name: name, value: nil, to: &builder)
-    case .key(let bytes):
-      return bytes.withUnsafeBytes { add(part, kind, name: name, value: $0, to: &builder) }
-    case .fault(.repeated): return .repeated(part)
-    case .fault: return .unreadable(part)
+    case .none: return .missing
+    case .key(let bytes): return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
+    case .fault(.repeated): return .fault(.repeated(part))
+    case .fault: return .fault(.unreadable(part))
     }
   }
 
   /// A token that was refused is a fault and not a missing part: a client that sends one is not anonymous.
   private func add(
     _ part: CallerPart, _ claim: String, of token: TokenReading, to builder: inout Caller.Builder
-  ) -> CallerFault? {
+  ) -> Finding {
     switch token {
-    case .refused(let fault): return .token(fault)
-    case .absent: return add(part, .jwt, name: claim, value: nil, to: &builder)
+    case .refused(let fault): return .fault(.token(fault))
+    case .absent: return .missing
     case .verified(let token):
       switch token.claims[claim] {
-      case nil: return add(part, .jwt, name: claim, value: nil, to: &builder)
-      case .unreadable: return .unreadable(part)
-      case .text(let framed):
-        return framed.withUnsafeBytes { add(part, .jwt, name: claim, value: $0, to: &builder) }
+      case nil: return .missing
+      case .unreadable: return .fault(.unreadable(part))
+      case .text(let framed): return framed.withUnsafeBytes { add(part, value: $0, to: &builder) }
       }
     }
   }
 
   func add(
-    _ part: CallerPart, _ kind: Caller.Kind, name: String, text: String?, to builder: inout Caller.Builder
-  ) -> CallerFault? {
-    guard var text else { return add(part, kind, name: name, value: nil, to: &builder) }
-    return text.withUTF8 { add(part, kind, name: name, value: UnsafeRawBufferPointer($0), to: &builder) }
+    _ part: CallerPart, text: String?, under authority: String? = nil, to builder: inout Caller.Builder
+  ) -> Finding {
+    guard var text else { return .missing }
+    return text.withUTF8 {
+      add(part, value: UnsafeRawBufferPointer($0), under: authority, to: &builder)
+    }
   }
 
-  func add(
-    _ part: CallerPart, _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?,
+  private func add(
+    _ part: CallerPart, value: UnsafeRawBufferPointer, under authority: String? = nil,
     to builder: inout Caller.Builder
-  ) -> CallerFault? {
-    let isMissing = value?.isEmpty ?? true
-    if anonymous == .refuse, isMissing { return .missing(part) }
+  ) -> Finding {
     // An empty part and a missing part are the same anonymous caller.
-    builder.part(kind, name: name, value: isMissing ? nil : value)
-    return nil
+    guard !value.isEmpty else { return .missing }
+    let (kind, name) = part.encoding(under: authority)
+    builder.part(kind, name: name, value: value)
+    return .added
+  }
+}
+
+extension CallerPart {
+  /// Whether the part is read from `Authorization`.
+  var isInAuthorization: Bool { self == .header("authorization") || isOfToken }
+
+  /// The kind and the name by which the part is encoded where the request lacks it: those of its first alternative.
+  var encoding: (kind: Caller.Kind, name: String) { encoding(under: nil) }
+
+  /// The kind and the name by which the part is encoded.
+  ///
+  /// - Parameter authority: The configured name of the authority of a certificate's part; `nil` if it has none.
+  func encoding(under authority: String?) -> (kind: Caller.Kind, name: String) {
+    switch self {
+    case .header(let name): (.header, name)
+    case .cookie(let name): (.cookie, name)
+    case .query(let name): (.query, name)
+    case .json(let pointer): (.json, pointer)
+    case .jwt(let claim): (.jwt, claim)
+    case .address: (.address, "")
+    case .clientCertificate(let wanted): (.clientCertificate, wanted.name(under: authority))
+    case .either(let parts): parts[0].encoding(under: nil)
+    }
   }
 }
 

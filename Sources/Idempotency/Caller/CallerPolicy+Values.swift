@@ -8,7 +8,10 @@ extension CallerPart {
   /// The name by which an operator gives the issuer of a caller's token, besides the parts.
   static let issuer = "jwt_issuer"
 
-  /// The part's name in the configuration and in an operator's request.
+  /// The text between alternatives. Without its spaces it may belong to a name.
+  public static let separator = " | "
+
+  /// The part's name in the configuration and, of each alternative by itself, in an operator's request.
   public var text: String {
     switch self {
     case .header(let name): "header:\(name)"
@@ -19,6 +22,7 @@ extension CallerPart {
     case .address: "address"
     case .clientCertificate(.identity): "client_certificate"
     case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
+    case .either(let parts): parts.map(\.text).joined(separator: Self.separator)
     }
   }
 
@@ -47,57 +51,62 @@ extension CallerPolicy {
   /// Each value is judged as that of a request: a field's without the spaces around it, an address in its canonical
   /// form. The caller of a value that no request can have would be nobody's.
   ///
-  /// - Parameter values: The values by the parts' texts. The names of header fields may be in any case; all other names
-  ///   are taken as they are, since `query:userId` and `query:userid` are two parts.
+  /// - Parameter values: The values by the texts of the parts, and of alternatives one by one. The names of header
+  ///   fields may be in any case; all other names are taken as they are, since `query:userId` and `query:userid` are two
+  ///   parts.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
-    var left: [String: String] = [:]
+    var given: [String: String] = [:]
     for (part, value) in values {
       let name = CallerPart.normalized(part)
-      guard left.updateValue(value, forKey: name) == nil else { throw .repeated(name) }
+      guard given.updateValue(value, forKey: name) == nil else { throw .repeated(name) }
     }
-    let issuer = parts.contains { $0.isOfToken } ? left.removeValue(forKey: CallerPart.issuer) : nil
+    let plain = alternatives
+    let issuer = plain.contains { $0.isOfToken } ? given.removeValue(forKey: CallerPart.issuer) : nil
     if let issuer, let own = self.issuer, issuer != own { throw .otherIssuer(own) }
-    let authority = parts.contains { $0.isCertificate } ? left.removeValue(forKey: CallerPart.authority) : nil
+    let authority =
+      plain.contains { $0.isCertificate } ? given.removeValue(forKey: CallerPart.authority) : nil
     var builder = Caller.Builder()
     for part in parts {
-      let text = left.removeValue(forKey: part.text) ?? ""
-      let fault = add(
-        part, text: text, issuer: issuer ?? self.issuer ?? "", authority: authority, to: &builder)
-      if let fault { throw .refused(fault) }
+      let finding = addFirst(of: part.alternatives) { part in
+        add(
+          part, text: given[part.text] ?? "", issuer: issuer ?? self.issuer ?? "", authority: authority,
+          to: &builder)
+      }
+      if let fault = settle(finding, of: part, in: &builder) { throw .refused(fault) }
     }
-    if let more = left.keys.min() { throw .unknown(more) }
+    if let more = given.keys.filter({ name in !plain.contains { $0.text == name } }).min() {
+      throw .unknown(more)
+    }
     return builder.caller
   }
 
   /// Adds a part as a request with this value has it.
   private func add(
     _ part: CallerPart, text: String, issuer: String, authority: String?, to builder: inout Caller.Builder
-  ) -> CallerFault? {
+  ) -> Finding {
     switch part {
     case .header(let name):
-      guard let head = Self.head(name, text) else { return .unreadable(part) }
-      return add(part, .header, name: name, head.find(name), of: head, to: &builder)
+      guard let head = Self.head(name, text) else { return .fault(.unreadable(part)) }
+      return add(part, head.find(name), of: head, to: &builder)
     case .cookie(let name):
       // A semicolon ends the cookie.
       guard !text.utf8.contains(UInt8(ascii: ";")), let head = Self.head("cookie", "\(name)=\(text)") else {
-        return .unreadable(part)
+        return .fault(.unreadable(part))
       }
-      return add(part, .cookie, name: name, head.findCookie(name), of: head, to: &builder)
-    case .query(let name): return add(part, .query, name: name, reading: .text(text), to: &builder)
-    case .json(let pointer): return add(part, .json, name: pointer, reading: .text(text), to: &builder)
-    case .jwt(let claim):
+      return add(part, head.findCookie(name), of: head, to: &builder)
+    case .query, .json: return add(part, reading: .text(text), to: &builder)
+    case .jwt:
       let framed = [UInt8].framed(issuer: Array(issuer.utf8), value: Array(text.utf8))
-      return add(
-        part, .jwt, name: claim, reading: text.isEmpty ? .none : .key(framed), to: &builder)
+      return add(part, reading: text.isEmpty ? .none : .key(framed), to: &builder)
     case .address:
       let address = IPAddress(text)?.text
-      guard text.isEmpty || address != nil else { return .unreadable(part) }
-      return add(part, .address, name: "", text: address, to: &builder)
+      guard text.isEmpty || address != nil else { return .fault(.unreadable(part)) }
+      return add(part, text: address, to: &builder)
     case .clientCertificate(let wanted):
       let value = CertificateIdentity(text, of: wanted)?.value(wanted)
-      guard text.isEmpty || value != nil else { return .unreadable(part) }
-      let name = wanted.name(under: value == nil ? nil : authority)
-      return add(part, .clientCertificate, name: name, text: value, to: &builder)
+      guard text.isEmpty || value != nil else { return .fault(.unreadable(part)) }
+      return add(part, text: value, under: authority, to: &builder)
+    case .either: invariantBroken("alternatives among alternatives")
     }
   }
 

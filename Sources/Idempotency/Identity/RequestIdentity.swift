@@ -1,6 +1,8 @@
 /// The settings of a protected route that enter its records' ids, besides the values in each request.
 public struct RequestIdentity: Hashable, Sendable {
   private let callers: [CallerPart]
+  /// Whether requests that lack a part have records, too.
+  private let takesAnonymous: Bool
   private let keys: [KeySource]
   private let upstream: String
   /// The route's name if it enters the ids; `nil` if the request's path does instead.
@@ -14,6 +16,7 @@ public struct RequestIdentity: Hashable, Sendable {
   public init?(_ policy: RoutePolicy) {
     guard policy.isEnforced, let caller = policy.caller else { return nil }
     callers = caller.parts
+    takesAnonymous = caller.anonymous == .allow
     keys = policy.key.from
     upstream = policy.upstream.name
     name = policy.endpoint == .route ? policy.name : nil
@@ -25,10 +28,11 @@ public struct RequestIdentity: Hashable, Sendable {
   /// same.
   ///
   /// A key source that is added after the others changes no id: a request with a key in an earlier source keeps that
-  /// key, and a request without one has no record.
+  /// key, and a request without one has no record. The same holds for alternatives of a caller's part, unless a request
+  /// without the earlier ones has a record as an anonymous caller's.
   public func changes(to other: RequestIdentity) -> [String] {
     var members: [String] = []
-    if callers != other.callers { members.append("caller") }
+    if !keepsCallers(in: other) { members.append("caller") }
     if !other.keys.starts(with: keys) {
       members.append("key")
     } else if let recipe, recipe != other.recipe {
@@ -42,5 +46,13 @@ public struct RequestIdentity: Hashable, Sendable {
       members.append("name")
     }
     return members
+  }
+
+  /// Whether all requests with records have the same callers by the parts of another identity.
+  private func keepsCallers(in other: RequestIdentity) -> Bool {
+    callers.count == other.callers.count
+      && zip(callers, other.callers).allSatisfy { old, new in
+        old == new || !takesAnonymous && new.alternatives.starts(with: old.alternatives)
+      }
   }
 }

@@ -84,6 +84,9 @@ public enum CallerPart: Hashable, Sendable {
   case address
   /// The identity in the client's certificate.
   case clientCertificate(CertificatePart)
+  /// The first of several parts that the request has, each of which is none of this kind. It is encoded as that very
+  /// part, and as the first of them where the request has none.
+  case either([CallerPart])
 
   /// The part of a certificate that identifies the caller. The raw value is the text after `client_certificate:` in the
   /// configuration.
@@ -98,19 +101,24 @@ public enum CallerPart: Hashable, Sendable {
     }
   }
 
-  /// Whether the part is one of the client's certificate.
+  /// The parts of which it is the first that the request has: itself alone for all but alternatives.
+  public var alternatives: [CallerPart] {
+    if case .either(let parts) = self { parts } else { [self] }
+  }
+
+  /// Whether the part is, or may be, one of the client's certificate.
   public var isCertificate: Bool {
-    if case .clientCertificate = self { true } else { false }
+    alternatives.contains { if case .clientCertificate = $0 { true } else { false } }
   }
 
-  /// Whether the part is a claim of the request's token.
+  /// Whether the part is, or may be, a claim of the request's token.
   public var isOfToken: Bool {
-    if case .jwt = self { true } else { false }
+    alternatives.contains { if case .jwt = $0 { true } else { false } }
   }
 
-  /// Whether the body has to be read before the caller is known.
+  /// Whether the body may have to be read before the caller is known.
   var isInBody: Bool {
-    if case .json = self { true } else { false }
+    alternatives.contains { if case .json = $0 { true } else { false } }
   }
 }
 
@@ -139,16 +147,23 @@ public struct CallerPolicy: Hashable, Sendable {
   /// Whether all clients are one caller: `caller: {shared: true}`.
   public var isShared: Bool { parts.isEmpty }
 
+  /// The parts with the alternatives one by one.
+  public var alternatives: [CallerPart] { parts.flatMap(\.alternatives) }
+
   /// Whether the parts only state who the client is, and none of them is a credential: an account in the query or the
-  /// body, which everybody may write there.
+  /// body, which everybody may write there. Of alternatives everybody may choose one.
   public var provesNothing: Bool {
-    !isShared
-      && parts.allSatisfy { part in
-        switch part {
-        case .query(let name), .json(let name):
-          !["auth", "key", "secret", "sess", "sig", "token"].contains { name.lowercased().contains($0) }
-        case .header, .cookie, .jwt, .address, .clientCertificate: false
-        }
-      }
+    !isShared && parts.allSatisfy { $0.alternatives.contains(where: \.provesNothing) }
+  }
+}
+
+extension CallerPart {
+  fileprivate var provesNothing: Bool {
+    switch self {
+    case .query(let name), .json(let name):
+      !["auth", "key", "secret", "sess", "sig", "token"].contains { name.lowercased().contains($0) }
+    case .header, .cookie, .jwt, .address, .clientCertificate: false
+    case .either(let parts): parts.contains(where: \.provesNothing)
+    }
   }
 }

@@ -58,12 +58,12 @@ extension RoutePolicy {
     let keys = key.from.flatMap(\.parts).compactMap { source -> String? in
       if case .header(let name) = source { name } else { nil }
     }
-    let callers = (caller?.parts ?? []).compactMap { part -> String? in
+    let callers = (caller?.alternatives ?? []).compactMap { part -> String? in
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
       case .jwt: "authorization"
-      case .query, .json, .address, .clientCertificate: nil
+      case .query, .json, .address, .clientCertificate, .either: nil
       }
     }
     return keys + callers + recipe.headers
@@ -73,7 +73,7 @@ extension RoutePolicy {
     let keys = key.from.flatMap(\.parts).count { $0 != .payload && $0.isInBody }
     // A payload that is the key has another recipe than the record's fingerprint.
     let payloads = key.from.contains(.payload) && recipe.body != .none ? 1 : 0
-    return keys + payloads + (caller?.parts.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
+    return keys + payloads + (caller?.alternatives.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
       + (recipe.body == .none ? 0 : 1)
   }
 

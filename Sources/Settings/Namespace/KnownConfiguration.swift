@@ -21,6 +21,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     var shadow: Bool?
     /// The caller's parts; `nil`, like the members below, for a route that makes no records.
     var caller: [String]?
+    /// The treatment of a missing part; `nil` for a shared caller, and in the records of earlier versions.
+    var anonymous: String?
     var keys: [String]?
     /// The places of a batch's items and of their keys, if the route takes batches.
     var batch: [String]?
@@ -53,7 +55,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     if let only = settings.onlyUpstream { others[only.name] = only.address.description }
     others = others.filter { [upstreams] in upstreams[$0.key] == nil }
     unprotectedUpstreams = others.isEmpty ? nil : others
-    let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
+    let countsAddresses = protected.contains { $0.caller?.alternatives.contains(.address) ?? false }
     proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
     if protected.contains(where: \.countsCertificates) {
       let secured = settings.listen.filter { $0.tls?.clientCA != nil }
@@ -97,7 +99,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   /// Whether clients' certificates were verified at one of the listeners before, under another name, or at one that is
   /// gone, under a name that is gone, too. Versions that knew no names remember no listeners.
   func renamesAuthorities(of known: KnownConfiguration) -> Bool {
-    let knew = known.routes.contains { ($0.caller ?? []).contains { $0.hasPrefix("client_certificate") } }
+    let knew = known.routes.contains { ($0.caller ?? []).contains { $0.contains("client_certificate") } }
     guard knew, let authorities else { return false }
     guard let before = known.authorities else { return authorities.values.contains { $0 != "" } }
     let gone = before.filter { authorities[$0.key] == nil && !authorities.values.contains($0.value) }
@@ -133,6 +135,7 @@ extension KnownConfiguration.Route {
     if policy.shadow { shadow = true }
     guard policy.isEnforced, let caller = policy.caller else { return }
     self.caller = caller.parts.map(\.text)
+    if !caller.isShared { anonymous = caller.anonymous.rawValue }
     keys = policy.key.from.map(\.text)
     batch = policy.batch.map { [$0.items, $0.key] }
     if policy.key.from.contains(.payload) { fingerprint = policy.recipe.ofKeys.text }
@@ -175,7 +178,9 @@ extension KnownConfiguration.Route {
     guard parts.count == caller.count, sources.count == keys?.count,
       let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? "")
     else { return nil }
-    policy.caller = CallerPolicy(parts: parts)
+    // Where it is not known, a request without a part may have a record.
+    let treatment = anonymous.flatMap(CallerPolicy.Anonymous.init) ?? .allow
+    policy.caller = CallerPolicy(parts: parts, anonymous: treatment)
     policy.key.from = sources
     policy.endpoint = endpoint
     if let batch {

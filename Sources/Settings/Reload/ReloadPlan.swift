@@ -72,7 +72,7 @@ extension ReloadPlan {
 
   /// The reason against a change of the trusted proxies, which determine the address of a caller.
   private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
-    let routes = new.routes.filter { $0.isEnforced && $0.caller?.parts.contains(.address) ?? false }
+    let routes = new.routes.filter { $0.isEnforced && $0.caller?.alternatives.contains(.address) ?? false }
     let (before, after) = (old.trustedProxies, new.trustedProxies)
     // Their order decides nothing.
     guard Set(before.blocks) != Set(after.blocks) || before.includesUnixSockets != after.includesUnixSockets,

@@ -82,7 +82,7 @@ extension RouteDraft {
     if policy.contentCoding == .pass {
       conflicts.append(("content_coding", "a compressed response has no results that can be read"))
     }
-    if policy.caller?.parts.contains(where: isInItems) == true {
+    if policy.caller?.alternatives.contains(where: isInItems) == true {
       conflicts.append(("caller", "a part within an item would make its caller that of all others"))
     }
     if policy.match.graphql != nil { conflicts.append(("match", "take graphql out")) }

@@ -4,10 +4,48 @@ extension CallerPart {
   static let allowed =
     "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
 
-  /// Reads a part as a file has it.
-  static func read(_ text: String) throws(Refusal) -> CallerPart { try SourceText.parse(text, parse) }
+  /// The maximum number of alternatives of one part. Each may cost a search of the whole body.
+  static let maxAlternatives = 8
 
+  /// Reads a part as a file has it: `jwt:sub`, or alternatives such as `jwt:sub | cookie:sid`.
+  static func read(_ text: String) throws(Refusal) -> CallerPart {
+    var parts: [CallerPart] = []
+    for text in text.components(separatedBy: separator) {
+      try refuseJoined(text)
+      let part = try SourceText.parse(text, parsePlain)
+      guard !parts.contains(part) else { throw Refusal("names \(part.text) twice; take one of them out") }
+      parts.append(part)
+    }
+    guard parts.count <= maxAlternatives else {
+      throw Refusal("must have \(maxAlternatives) alternatives at most")
+    }
+    if let part = parts.dropLast().first(where: { $0 == .address }) {
+      throw Refusal(
+        "has \(part.text), which nearly every request has, so that no later alternative counts; write it last"
+      )
+    }
+    return parts.count == 1 ? parts[0] : .either(parts)
+  }
+
+  /// Refuses alternatives without spaces around what separates them, which would be a part of the first one's name.
+  private static func refuseJoined(_ text: String) throws(Refusal) {
+    let pieces = text.split(separator: "|", omittingEmptySubsequences: false)
+    for (index, piece) in pieces.enumerated().dropFirst() {
+      let later = String(piece).trimmed
+      guard (try? parsePlain(later)) != nil else { continue }
+      let earlier = pieces[..<index].joined(separator: "|").trimmed
+      throw Refusal("must have one space on each side of |; write \"\(earlier)\(separator)\(later)\"")
+    }
+  }
+
+  /// Reads a part as a namespace remembers it.
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
+    var parts: [CallerPart] = []
+    for text in text.components(separatedBy: separator) { parts.append(try parsePlain(text)) }
+    return parts.count == 1 ? parts[0] : .either(parts)
+  }
+
+  private static func parsePlain(_ text: String) throws(Refusal) -> CallerPart {
     if text == "address" { return .address }
     if text == "client_certificate" { return .clientCertificate(.identity) }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -37,5 +75,20 @@ extension CallerPart {
 
   private static func refusal(of text: String) -> Refusal {
     SourceText.refusal(of: text, allowed: allowed, words: ["address", "client_certificate"])
+  }
+}
+
+extension String {
+  /// The text without white space at its ends.
+  fileprivate var trimmed: String {
+    var text = self[...]
+    while text.first?.isWhitespace == true { text.removeFirst() }
+    while text.last?.isWhitespace == true { text.removeLast() }
+    return String(text)
+  }
+
+  /// The texts between those that separate them.
+  fileprivate func components(separatedBy separator: String) -> [String] {
+    split(separator: separator, omittingEmptySubsequences: false).map(String.init)
   }
 }

@@ -117,10 +117,11 @@ extension RouteDraft.Caller {
     Member("shared", \.isShared, .flag, "`true`, instead of parts: all clients are one caller").identity()
       .showing { $0.isShared ? .flag(true) : nil }.standard("`false`").then { $0.adoptShared($1) }
     Member(
-      "parts", \.policy.parts, values: "a list of \(CallerPart.allowed)",
-      "the parts of a request that say who its caller is",
+      "parts", \.policy.parts,
+      values: "a list of \(CallerPart.allowed), or of alternatives such as \"jwt:sub | cookie:sid\"",
+      "the parts of a request that say who its caller is; of alternatives the first that it has",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
-    ).identity().standard("required")
+    ).identity("but for alternatives added at the end").standard("required")
     Member("anonymous", \.policy.anonymous, .word, "`allow`: a missing part counts as an empty one")
     Member(
       "schemes", \.policy.schemes, .schemes,

@@ -181,7 +181,7 @@ extension RouteDraft.Caller {
 
   func check(_ section: Section) {
     guard let member = section["schemes"], !policy.schemes.isEmpty, !policy.parts.isEmpty,
-      section.isSound("parts", "schemes"), !policy.parts.contains(.header("authorization"))
+      section.isSound("parts", "schemes"), !policy.alternatives.contains(.header("authorization"))
     else { return }
     member.refuse("is for the part header:Authorization alone; add that to parts, or take schemes out")
   }

@@ -6,14 +6,16 @@ extension RoutePolicy {
   /// - Parameter requestsCertificates: Whether a listener asks for client certificates.
   func callerWarnings(requestsCertificates: Bool) -> [String] {
     guard idempotency != .off, let parts = caller?.parts else { return [] }
-    var warnings = parts.filter(\.changesWithToken).map(Self.tokenWarning)
-    warnings += parts.filter(\.changesWithDelivery).map(Self.deliveryWarning)
+    let alternatives = parts.flatMap(\.alternatives)
+    var warnings = alternatives.filter(\.changesWithToken).map(Self.tokenWarning)
+    warnings += alternatives.filter(\.changesWithDelivery).map(Self.deliveryWarning)
     if parts.count == 1, let part = parts.first {
       if part.mayChange { warnings.append(Self.changeWarning(part)) }
-      if key.from.contains(where: { $0.text == part.text }) {
+      for part in part.alternatives where key.from.contains(where: { $0.text == part.text }) {
         warnings.append(Self.keyWarning(part))
       }
     }
+    warnings += parts.compactMap(Self.orderWarning)
     if caller?.provesNothing == true { warnings.append(Self.proofWarning(parts)) }
     if caller?.anonymous == .allow, parts.count > 1 { warnings.append(Self.anonymousWarning(parts)) }
     if !parts.isEmpty, parts.allSatisfy(\.isOfManyClients) { warnings.append(Self.commonWarning(parts)) }
@@ -30,6 +32,16 @@ extension RoutePolicy {
     "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
       + "caller's and runs again; name what stays, such as the token's subject (jwt:sub), or an account or device header "
       + "that a gateway sets"
+  }
+
+  /// The reason why a retry may have another caller although one of its parts stays; `nil` if there is none.
+  private static func orderWarning(_ part: CallerPart) -> String? {
+    guard let first = part.alternatives.first, first.mayChange,
+      let lasting = part.alternatives.first(where: { !$0.mayChange && $0 != .address })
+    else { return nil }
+    return
+      "takes \(first.text) before \(lasting.text): where a client refreshes the former between two deliveries, the "
+      + "retry is another caller's and runs again, although the latter stays; write \(lasting.text) first"
   }
 
   /// The reason why every retry with another token has another caller and runs again.
@@ -203,6 +215,7 @@ extension CallerPart {
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
     case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
     case .json, .address, .clientCertificate: false
+    case .either(let parts): parts.allSatisfy(\.mayChange)
     }
   }
 
@@ -217,6 +230,7 @@ extension CallerPart {
 extension CallerPart {
   /// Whether many clients commonly send the same value: that of their software, of a page or of the body's form.
   fileprivate var isOfManyClients: Bool {
+    if case .either(let parts) = self { return parts.contains(where: \.isOfManyClients) }
     guard case .header(let name) = self else { return false }
     return Self.commonFields.contains(name)
       || ["accept-", "sec-ch-", "sec-fetch-"].contains { name.hasPrefix($0) }
@@ -236,6 +250,7 @@ extension CallerPart {
     case .json(let pointer):
       ["nonce", "timestamp"].contains { pointer.lowercased().hasSuffix("/" + $0) }
     case .cookie, .jwt, .address, .clientCertificate: false
+    case .either(let parts): parts.contains(where: \.changesWithDelivery)
     }
   }
 }

@@ -1,0 +1,97 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Callers that are known by the first of several parts which their requests have.
+struct CallerAlternativesTests {
+  private static let caller = "{parts: ['jwt:sub | cookie:sid']}"
+  private static let top = ["jwt": "{verify: none}"]
+
+  /// A token as a gateway has verified it.
+  private static func token(_ subject: String) -> String {
+    let parts = [#"{"alg":"none"}"#, #"{"sub":"\#(subject)"}"#].map { text in
+      Data(text.utf8).base64EncodedString().replacing("=", with: "").replacing("+", with: "-")
+        .replacing("/", with: "_")
+    }
+    return "\(parts.joined(separator: "."))."
+  }
+
+  private static func order(
+    _ rig: Rig, _ fields: [(String, String)], path: String = "/v1/orders"
+  ) async throws -> ReceivedResponse {
+    try await rig.semel.client.send(
+      "POST", path, [("Idempotency-Key", "k"), ("Content-Type", "application/json")] + fields,
+      body: #"{"amount":1999}"#)
+  }
+
+  private static func bearer(_ subject: String) -> (String, String) {
+    ("Authorization", "Bearer \(token(subject))")
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `clients with a token and with a session are callers of one route`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, top: Self.top, route: ["caller": Self.caller])) { rig in
+      let alice = try await Self.order(rig, [Self.bearer("alice"), ("Cookie", "sid=1")])
+      expectExecuted(alice)
+      expectReplayed(try await Self.order(rig, [Self.bearer("alice"), ("Cookie", "sid=2")]), of: alice)
+      expectReplayed(try await Self.order(rig, [Self.bearer("alice")]), of: alice)
+      let guest = try await Self.order(rig, [("Cookie", "sid=1")])
+      expectExecuted(guest)
+      expectReplayed(try await Self.order(rig, [("Cookie", "sid=1")]), of: guest)
+      for fields in [
+        [], [("Authorization", "Bearer x.y"), ("Cookie", "sid=1")],
+        [("Authorization", "Basic YTpi"), ("Cookie", "sid=1")], [("Cookie", "sid=1; sid=1")],
+      ] {
+        expectRefused(try await Self.order(rig, fields), 401, "caller_unknown", retryable: false)
+      }
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `records of before are found where an alternative was added`() async throws {
+    let alone = Configuration(top: Self.top, route: ["caller": "{parts: ['jwt:sub']}"])
+    try await Rig.run(alone) { rig in
+      let alice = try await Self.order(rig, [Self.bearer("alice")])
+      expectExecuted(alice)
+      expectRefused(try await Self.order(rig, [("Cookie", "sid=1")]), 401, "caller_unknown", retryable: false)
+      try await rig.reload { $0.route["caller"] = Self.caller }
+      expectExecuted(try await Self.order(rig, [("Cookie", "sid=1")]))
+      expectReplayed(try await Self.order(rig, [Self.bearer("alice"), ("Cookie", "sid=1")]), of: alice)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `a part in the body counts where no earlier one is there`() async throws {
+    let caller = "{parts: ['header:X-Account | json:/amount']}"
+    try await Rig.run(Configuration(route: ["caller": caller])) { rig in
+      expectExecuted(try await Self.order(rig, [("X-Account", "a")]))
+      expectExecuted(try await Self.order(rig, []))
+      expectReplayed(try await Self.order(rig, []), 201)
+      expectReplayed(try await Self.order(rig, [("X-Account", "a")]), 201)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `operators name the alternative that counts`() async throws {
+    try await Rig.run(Configuration(top: Self.top, route: ["caller": Self.caller])) { rig in
+      expectExecuted(try await Self.order(rig, [("Cookie", "sid=1")]))
+      let record = [
+        "--route", "orders", "--key", "k", "--path", "/v1/orders", "--method", "POST", "--host",
+        "orders.example",
+      ]
+      let shown = try await rig.key(["show"] + record + ["--caller", "cookie:sid=1"])
+      #expect(shown.output.contains("completed"))
+      let missing = try await rig.key(["show"] + record, ends: .code(1))
+      #expect(
+        missing.errors.contains("route orders needs one of the caller's jwt:sub, cookie:sid: give the first"),
+        "\(missing.errors)")
+      // The payload's own cookie would make another caller.
+      let put = ["put", "--applied", "--status", "200", "-d", #"{"amount":1999}"#] + record
+      let refused = try await rig.key(
+        put + ["--caller", "cookie:sid=2", "-H", "Cookie: sid=3"], ends: .code(1))
+      #expect(
+        refused.errors.contains("the payload has another caller than the record, at cookie:sid"),
+        "\(refused.errors)")
+    }
+  }
+}

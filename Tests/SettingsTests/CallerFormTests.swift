@@ -1,0 +1,100 @@
+import Idempotency
+import Settings
+import TestSupport
+import Testing
+
+/// The forms of a caller's parts.
+struct CallerFormTests {
+  private static let keys = "jwt: {verify: none}\n"
+
+  private func file(_ parts: String, _ more: String = "") -> String {
+    upstream + Self.keys + "routes: [{name: r, caller: {parts: [\(parts)]\(more)}}]\n"
+  }
+
+  @Test func `alternatives are read, shown, and read again`() throws {
+    let settings = try load(file(#""jwt:sub | cookie:Sid | header:X-A", "query:a|b", address"#))
+    let parts = try #require(settings.routes[0].caller?.parts)
+    #expect(
+      parts == [.either([.jwt("sub"), .cookie("Sid"), .header("x-a")]), .query("a|b"), .address])
+    #expect(parts[0].text == "jwt:sub | cookie:Sid | header:x-a")
+    #expect(
+      try load(file(parts.map { "\"\($0.text)\"" }.joined(separator: ", "))).routes[0].caller?.parts == parts)
+  }
+
+  @Test(arguments: [
+    ("jwt:sub|cookie:sid", #"must have one space on each side of |; write "jwt:sub | cookie:sid""#),
+    ("jwt:sub| cookie:sid", #"must have one space on each side of |; write "jwt:sub | cookie:sid""#),
+    ("jwt:sub | jwt:sub", "names jwt:sub twice; take one of them out"),
+    (
+      "address | jwt:sub",
+      "has address, which nearly every request has, so that no later alternative counts; write it last"
+    ),
+    (
+      "jwt:sub | sid",
+      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; did you "
+        + "mean header:sid?"
+    ),
+    (
+      (1...9).map { "query:p\($0)" }.joined(separator: " | "), "must have 8 alternatives at most"
+    ),
+  ])
+  func `alternatives of another form are refused`(part: String, message: String) {
+    #expect(issues(file("\"\(part)\"")) == ["3:37: routes[0].caller.parts[0]: \(message)"])
+  }
+
+  @Test func `alternatives that cost money are warned of`() throws {
+    func found(_ parts: String) throws -> [String] {
+      try load(file(parts)).ownWarnings.map(\.description).filter { $0.contains("routes[0].caller") }
+    }
+    #expect(try found(#""jwt:sub | cookie:sid""#).isEmpty)
+    #expect(try found(#""jwt:sub | header:X-Account""#).isEmpty)
+    for (parts, text) in [
+      (#""cookie:sid | jwt:sub""#, "takes cookie:sid before jwt:sub: where a client refreshes the former"),
+      (
+        #""header:Authorization | cookie:sid""#,
+        "its only part is header:authorization | cookie:sid: where a client"
+      ),
+      (#""jwt:sub | jwt:jti""#, "has the part jwt:jti, which is different in each token"),
+      (#""jwt:sub | header:X-Request-Id""#, "has the part header:x-request-id, which is commonly different"),
+      (
+        #""jwt:sub | header:User-Agent""#,
+        "has no part but jwt:sub | header:user-agent, of which many clients"
+      ),
+      (#""jwt:sub | query:account""#, "has no part that is a credential (jwt:sub | query:account)"),
+      (
+        #""jwt:sub | header:Idempotency-Key""#,
+        "its only part is header:idempotency-key, which carries the key"
+      ),
+    ] {
+      #expect(try found(parts).count { $0.contains(text) } == 1, "\(parts)")
+    }
+  }
+
+  @Test func `alternatives need what their parts need`() throws {
+    let text = upstream + "routes: [{name: r, caller: {parts: [\"cookie:sid | jwt:sub\"]}}]\n"
+    #expect(issues(text).count == 1)
+    #expect(issues(text).allSatisfy { $0.contains("nothing says how tokens are verified") })
+    let schemes = file(#""header:Authorization | cookie:sid""#, ", schemes: [GNAP]")
+    #expect(issues(schemes).isEmpty)
+  }
+
+  /// A namespace remembers whether a request without a part had a record.
+  @Test(arguments: [("refuse", true), ("allow", false)])
+  func `an alternative may be added where no caller is anonymous`(anonymous: String, isSame: Bool) throws {
+    func known(_ parts: String) throws -> KnownConfiguration {
+      KnownConfiguration(try load(file(parts, ", anonymous: \(anonymous)")))
+    }
+    let (one, two) = (try known(#""jwt:sub""#), try known(#""jwt:sub | cookie:sid""#))
+    let text = try #require(NamespaceRegister.judge(one, in: nil, isShared: false).text)
+    let judgement = NamespaceRegister.judge(two, in: text, isShared: false)
+    #expect(!judgement.isUnreadable)
+    #expect(judgement.changes.map(\.member) == (isSame ? [] : ["routes[0].caller"]))
+    // An earlier version did not remember it.
+    let earlier = text.replacing(#""anonymous":"\#(anonymous)","#, with: "")
+    #expect(earlier != text)
+    #expect(
+      NamespaceRegister.judge(two, in: earlier, isShared: false).changes.map(\.member) == ["routes[0].caller"]
+    )
+    #expect(NamespaceRegister.judge(one, in: earlier, isShared: false).changes.isEmpty)
+  }
+}

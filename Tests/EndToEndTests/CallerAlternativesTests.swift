@@ -94,4 +94,29 @@ struct CallerAlternativesTests {
         "\(refused.errors)")
     }
   }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a part may be missing while the others may not`(store: StoreKind) async throws {
+    let caller = "{parts: ['header:Authorization', 'header?:Stripe-Account']}"
+    try await Rig.run(Configuration(store: store, route: ["caller": caller])) { rig in
+      let platform = ("Authorization", "Bearer sk")
+      let account = ("Stripe-Account", "acct_1")
+      let own = try await Self.order(rig, [platform])
+      expectExecuted(own)
+      let connected = try await Self.order(rig, [platform, account])
+      expectExecuted(connected)
+      expectReplayed(try await Self.order(rig, [platform]), of: own)
+      expectReplayed(try await Self.order(rig, [platform, account]), of: connected)
+      expectRefused(try await Self.order(rig, [account]), 401, "caller_unknown", retryable: false)
+      expectRefused(
+        try await Self.order(rig, [platform, account, account]), 401, "caller_unknown", retryable: false)
+      #expect(rig.backend.requests.count == 2)
+      let shown = try await rig.key([
+        "show", "--route", "orders", "--key", "k", "--path", "/v1/orders", "--method", "POST", "--host",
+        "orders.example", "--caller", "header:Authorization=Bearer sk", "--caller",
+        "header?:Stripe-Account=acct_1",
+      ])
+      #expect(shown.output.contains("completed"))
+    }
+  }
 }

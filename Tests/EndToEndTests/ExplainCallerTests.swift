@@ -35,4 +35,12 @@ struct ExplainCallerTests {
     let missing = try await Self.explain(caller: caller, [], ends: .code(1))
     #expect(missing.contains("header:x-account | cookie:sid: missing\n"), "\(missing)")
   }
+
+  @Test func `an optional part that is missing is said to count`() async throws {
+    let text = try await Self.explain(
+      caller: "{parts: ['header:X-Account', 'header?:X-Org']}", ["-H", "X-Account: a"])
+    #expect(
+      text.contains("header?:x-org: missing, which its callers may lack: they are others than those with it"),
+      "\(text)")
+  }
 }

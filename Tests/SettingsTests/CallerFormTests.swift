@@ -42,6 +42,74 @@ struct CallerFormTests {
     #expect(issues(file("\"\(part)\"")) == ["3:37: routes[0].caller.parts[0]: \(message)"])
   }
 
+  @Test func `optional parts are read, shown, and read again`() throws {
+    let text =
+      #""header:Authorization", "header?:Stripe-Account", "cookie?:a", "query?:b?:c", "json?:/d", "jwt?:sub""#
+    let parts = try #require(try load(file(text)).routes[0].caller?.parts)
+    let optional: [CallerPart] = [
+      .header("stripe-account"), .cookie("a"), .query("b?:c"), .json("/d"), .jwt("sub"),
+    ]
+    #expect(parts == [.header("authorization")] + optional.map { .optional($0) })
+    #expect(parts[1].text == "header?:stripe-account" && parts[3].text == "query?:b?:c")
+    #expect(
+      try load(file(parts.map { "\"\($0.text)\"" }.joined(separator: ", "))).routes[0].caller?.parts == parts)
+  }
+
+  @Test(arguments: [
+    (
+      #""client_certificate?:san""#, 37, "caller.parts[0]",
+      "cannot be optional, which is for header?:, cookie?:, query?:, json?: or jwt?:; take the question mark out"
+    ),
+    (
+      #""jwt:sub | cookie?:sid""#, 37, "caller.parts[0]",
+      "has the optional part cookie?:sid among alternatives; take its question mark out"
+    ),
+    (
+      #""header?:X-Org", "query?:a""#, 36, "caller.parts",
+      "has optional parts alone, so that all clients without them would be one caller; add one that every request "
+        + "has, such as header:Authorization, or write header:x-org"
+    ),
+    (
+      #""header:X-Org", "header?:X-Org""#, 36, "caller.parts",
+      "has header:x-org beside the same part as an optional one; take one of them out"
+    ),
+  ])
+  func `optional parts of another form are refused`(
+    parts: String, column: Int, member: String, message: String
+  ) {
+    #expect(issues(file(parts)) == ["3:\(column): routes[0].\(member): \(message)"])
+  }
+
+  @Test func `optional parts that cost money are warned of`() throws {
+    func found(_ parts: String) throws -> [String] {
+      try load(file(parts)).ownWarnings.map(\.description).filter { $0.contains("routes[0].caller") }
+    }
+    #expect(try found(#""header:Authorization", "header?:Stripe-Account""#).isEmpty)
+    for (parts, text) in [
+      (#""header:X-Device", "cookie?:cart""#, "has the optional part cookie?:cart: where a client signs in"),
+      (#""header:X-Device", "jwt?:sub""#, "has the optional part jwt?:sub: where a client signs in"),
+      (#""header:X-Device", "header?:Authorization""#, "has the optional part header?:authorization: where"),
+      (#""header:X-Device", "header?:X-Request-Id""#, "has the part header?:x-request-id, which is commonly"),
+      (#""header:User-Agent", "header?:X-Org""#, "has no part but header:user-agent and header?:x-org"),
+    ] {
+      #expect(try found(parts).count { $0.contains(text) } == 1, "\(parts)")
+    }
+  }
+
+  @Test func `the profile of Stripe hints at connected accounts`() throws {
+    func found(_ parts: String, _ profile: String) throws -> Int {
+      let text = upstream + "routes: [{name: r, caller: {parts: [\(parts)]}, profile: \(profile)}]\n"
+      return try load(text).ownWarnings.map(\.description).count {
+        $0.contains("routes[0].caller: lacks the caller's part header?:Stripe-Account")
+      }
+    }
+    #expect(try found(#""header:Authorization""#, "stripe") == 1)
+    #expect(try found(#""header:Authorization""#, "ietf") == 0)
+    for part in ["header:Stripe-Account", "header?:Stripe-Account"] {
+      #expect(try found("\"header:Authorization\", \"\(part)\"", "stripe") == 0)
+    }
+  }
+
   @Test func `alternatives that cost money are warned of`() throws {
     func found(_ parts: String) throws -> [String] {
       try load(file(parts)).ownWarnings.map(\.description).filter { $0.contains("routes[0].caller") }

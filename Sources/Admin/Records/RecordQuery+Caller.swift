@@ -70,7 +70,7 @@ extension RecordQuery {
       "write the certificate's names with their kind: uri:, dns: or email:"
     case .clientCertificate(.identity):
       "write the certificate's names with their kind (uri:, dns: or email:), or its subject after subject:"
-    case .query, .json, .jwt, .either: "write it as it is, without encoding"
+    case .query, .json, .jwt, .either, .optional: "write it as it is, without encoding"
     }
   }
 }

@@ -230,7 +230,7 @@ extension StatedRequest {
     case .header(let name): !head.fields(named: name).isEmpty
     case .cookie: head.first(.cookie) != nil
     case .query, .json: true
-    case .jwt, .address, .clientCertificate, .either: false
+    case .jwt, .address, .clientCertificate, .either, .optional: false
     }
   }
 }

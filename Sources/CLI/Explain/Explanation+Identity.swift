@@ -95,6 +95,7 @@ extension Explanation {
   private func missing(_ part: CallerPart, of caller: CallerPolicy) -> String {
     // Each connection here has an address, so that only a trusted proxy can leave the client's open.
     let reason = part == .address ? ", since a trusted proxy states none in X-Forwarded-For" : ""
+    if part.isOptional { return "missing, which its callers may lack: they are others than those with it" }
     return "missing" + reason + (caller.anonymous == .allow ? ", which counts as an anonymous caller" : "")
   }
 

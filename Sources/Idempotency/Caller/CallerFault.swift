@@ -44,6 +44,7 @@ extension CallerPart {
     case .clientCertificate(.identity): "a client certificate"
     case .clientCertificate(.subject): "a client certificate with a subject"
     case .clientCertificate(.san): "a client certificate with alternative names"
+    case .optional(let part): part.place
     case .either(let parts): parts.map(\.place).joined(separator: ", or by ")
     }
   }

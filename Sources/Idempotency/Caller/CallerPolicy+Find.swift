@@ -57,7 +57,7 @@ extension CallerPolicy {
     case .added, .inBody: return nil
     case .fault(let fault): return fault
     case .missing:
-      if anonymous == .refuse { return .missing(part) }
+      guard anonymous == .allow || part.isOptional else { return .missing(part) }
       let (kind, name) = part.encoding
       builder.part(kind, name: name, value: nil)
       return nil
@@ -68,10 +68,13 @@ extension CallerPolicy {
     _ part: CallerPart, of head: MessageHead, peer: CallerPeer, query: ByteBuffer?, body: ByteBuffer?,
     to builder: inout Caller.Builder
   ) -> Finding {
-    guard case .either(let parts) = part else {
-      return addPlain(part, of: head, peer: peer, query: query, body: body, to: &builder)
+    switch part {
+    case .either(let parts):
+      addFirst(of: parts) { addPlain($0, of: head, peer: peer, query: query, body: body, to: &builder) }
+    case .optional(let part):
+      addPlain(part, of: head, peer: peer, query: query, body: body, to: &builder)
+    default: addPlain(part, of: head, peer: peer, query: query, body: body, to: &builder)
     }
-    return addFirst(of: parts) { addPlain($0, of: head, peer: peer, query: query, body: body, to: &builder) }
   }
 
   /// Adds the first of several parts that is there. One that is at fault is there, but for credentials of a scheme that
@@ -106,7 +109,7 @@ extension CallerPolicy {
     case .clientCertificate(let wanted):
       return add(
         part, text: peer.certificate?.value(wanted), under: peer.certificate?.authority, to: &builder)
-    case .either: invariantBroken("alternatives among alternatives")
+    case .either, .optional: invariantBroken("a part within a part of several forms")
     }
   }
 
@@ -206,6 +209,7 @@ extension CallerPart {
     case .address: (.address, "")
     case .clientCertificate(let wanted): (.clientCertificate, wanted.name(under: authority))
     case .either(let parts): parts[0].encoding(under: nil)
+    case .optional(let part): part.encoding(under: nil)
     }
   }
 }

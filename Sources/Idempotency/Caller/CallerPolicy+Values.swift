@@ -23,11 +23,22 @@ extension CallerPart {
     case .clientCertificate(.identity): "client_certificate"
     case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
     case .either(let parts): parts.map(\.text).joined(separator: Self.separator)
+    case .optional(let part): part.text.replacing(":", with: "?:", maxReplacements: 1)
     }
   }
 
-  /// The text of a part in the letters of the configuration: the names of header fields in lower case.
+  /// The kinds of parts that may be optional.
+  public static let optionalKinds = ["header", "cookie", "query", "json", "jwt"]
+
+  /// The text of a part in the letters of the configuration: the names of header fields in lower case. A part that may
+  /// be missing is named like any other.
   public static func normalized(_ part: String) -> String {
+    var part = part
+    if let mark = part.firstIndex(of: "?"), part[mark...].hasPrefix("?:"),
+      optionalKinds.contains(part[..<mark].lowercased())
+    {
+      part.remove(at: mark)
+    }
     let lowercased = part.lowercased()
     return lowercased.hasPrefix("header:") ? lowercased : part
   }
@@ -106,7 +117,7 @@ extension CallerPolicy {
       let value = CertificateIdentity(text, of: wanted)?.value(wanted)
       guard text.isEmpty || value != nil else { return .fault(.unreadable(part)) }
       return add(part, text: value, under: authority, to: &builder)
-    case .either: invariantBroken("alternatives among alternatives")
+    case .either, .optional: invariantBroken("a part within a part of several forms")
     }
   }
 

@@ -29,7 +29,7 @@ public struct RequestIdentity: Hashable, Sendable {
   ///
   /// A key source that is added after the others changes no id: a request with a key in an earlier source keeps that
   /// key, and a request without one has no record. The same holds for alternatives of a caller's part, unless a request
-  /// without the earlier ones has a record as an anonymous caller's.
+  /// without the earlier ones has a record as an anonymous caller's. Nor does it change an id whether a part is optional.
   public func changes(to other: RequestIdentity) -> [String] {
     var members: [String] = []
     if !keepsCallers(in: other) { members.append("caller") }
@@ -52,7 +52,9 @@ public struct RequestIdentity: Hashable, Sendable {
   private func keepsCallers(in other: RequestIdentity) -> Bool {
     callers.count == other.callers.count
       && zip(callers, other.callers).allSatisfy { old, new in
-        old == new || !takesAnonymous && new.alternatives.starts(with: old.alternatives)
+        // A part that becomes optional, or is not any more, is encoded in the same way.
+        old.alternatives == new.alternatives
+          || !takesAnonymous && !old.isOptional && new.alternatives.starts(with: old.alternatives)
       }
   }
 }

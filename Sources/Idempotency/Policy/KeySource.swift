@@ -87,6 +87,9 @@ public enum CallerPart: Hashable, Sendable {
   /// The first of several parts that the request has, each of which is none of this kind. It is encoded as that very
   /// part, and as the first of them where the request has none.
   case either([CallerPart])
+  /// A field, a cookie, a parameter, a member or a claim that a request may lack, while it has the others. It is encoded
+  /// as that part, or as that part's absence.
+  indirect case optional(CallerPart)
 
   /// The part of a certificate that identifies the caller. The raw value is the text after `client_certificate:` in the
   /// configuration.
@@ -103,7 +106,16 @@ public enum CallerPart: Hashable, Sendable {
 
   /// The parts of which it is the first that the request has: itself alone for all but alternatives.
   public var alternatives: [CallerPart] {
-    if case .either(let parts) = self { parts } else { [self] }
+    switch self {
+    case .either(let parts): parts
+    case .optional(let part): [part]
+    default: [self]
+    }
+  }
+
+  /// Whether requests may lack the part wherever they have to have the others.
+  public var isOptional: Bool {
+    if case .optional = self { true } else { false }
   }
 
   /// Whether the part is, or may be, one of the client's certificate.
@@ -151,10 +163,8 @@ public struct CallerPolicy: Hashable, Sendable {
   public var alternatives: [CallerPart] { parts.flatMap(\.alternatives) }
 
   /// Whether the parts only state who the client is, and none of them is a credential: an account in the query or the
-  /// body, which everybody may write there. Of alternatives everybody may choose one.
-  public var provesNothing: Bool {
-    !isShared && parts.allSatisfy { $0.alternatives.contains(where: \.provesNothing) }
-  }
+  /// body, which everybody may write there. Of alternatives everybody may choose one, and leave out what is optional.
+  public var provesNothing: Bool { !isShared && parts.allSatisfy(\.provesNothing) }
 }
 
 extension CallerPart {
@@ -164,6 +174,7 @@ extension CallerPart {
       !["auth", "key", "secret", "sess", "sig", "token"].contains { name.lowercased().contains($0) }
     case .header, .cookie, .jwt, .address, .clientCertificate: false
     case .either(let parts): parts.contains(where: \.provesNothing)
+    case .optional: true
     }
   }
 }

@@ -63,7 +63,7 @@ extension RoutePolicy {
       case .header(let name): name
       case .cookie: "cookie"
       case .jwt: "authorization"
-      case .query, .json, .address, .clientCertificate, .either: nil
+      case .query, .json, .address, .clientCertificate, .either, .optional: nil
       }
     }
     return keys + callers + recipe.headers

@@ -10,9 +10,13 @@ extension CallerPart {
   /// Reads a part as a file has it: `jwt:sub`, or alternatives such as `jwt:sub | cookie:sid`.
   static func read(_ text: String) throws(Refusal) -> CallerPart {
     var parts: [CallerPart] = []
-    for text in text.components(separatedBy: separator) {
+    let texts = text.components(separatedBy: separator)
+    for text in texts {
       try refuseJoined(text)
-      let part = try SourceText.parse(text, parsePlain)
+      let part = try SourceText.parse(text, parseOne)
+      guard texts.count == 1 || !part.isOptional else {
+        throw Refusal("has the optional part \(part.text) among alternatives; take its question mark out")
+      }
       guard !parts.contains(part) else { throw Refusal("names \(part.text) twice; take one of them out") }
       parts.append(part)
     }
@@ -32,7 +36,7 @@ extension CallerPart {
     let pieces = text.split(separator: "|", omittingEmptySubsequences: false)
     for (index, piece) in pieces.enumerated().dropFirst() {
       let later = String(piece).trimmed
-      guard (try? parsePlain(later)) != nil else { continue }
+      guard (try? parseOne(later)) != nil else { continue }
       let earlier = pieces[..<index].joined(separator: "|").trimmed
       throw Refusal("must have one space on each side of |; write \"\(earlier)\(separator)\(later)\"")
     }
@@ -41,8 +45,22 @@ extension CallerPart {
   /// Reads a part as a namespace remembers it.
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
     var parts: [CallerPart] = []
-    for text in text.components(separatedBy: separator) { parts.append(try parsePlain(text)) }
+    for text in text.components(separatedBy: separator) { parts.append(try parseOne(text)) }
     return parts.count == 1 ? parts[0] : .either(parts)
+  }
+
+  /// Reads one of the alternatives, or a part by itself: `header:NAME`, or `header?:NAME` for one that may be missing.
+  private static func parseOne(_ text: String) throws(Refusal) -> CallerPart {
+    guard let mark = text.firstIndex(of: "?"), text[mark...].hasPrefix("?:"),
+      !text[..<mark].contains(":")
+    else { return try parsePlain(text) }
+    guard optionalKinds.contains(String(text[..<mark])) else {
+      let kinds = optionalKinds.map { "\($0)?:" }.asAlternatives
+      throw Refusal("cannot be optional, which is for \(kinds); take the question mark out")
+    }
+    var plain = text
+    plain.remove(at: mark)
+    return .optional(try parsePlain(plain))
   }
 
   private static func parsePlain(_ text: String) throws(Refusal) -> CallerPart {

@@ -118,7 +118,9 @@ extension RouteDraft.Caller {
       .showing { $0.isShared ? .flag(true) : nil }.standard("`false`").then { $0.adoptShared($1) }
     Member(
       "parts", \.policy.parts,
-      values: "a list of \(CallerPart.allowed), or of alternatives such as \"jwt:sub | cookie:sid\"",
+      values:
+        "a list of \(CallerPart.allowed), of alternatives such as \"jwt:sub | cookie:sid\", or of parts that may "
+        + "be missing, such as header?:NAME",
       "the parts of a request that say who its caller is; of alternatives the first that it has",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
     ).identity("but for alternatives added at the end").standard("required")

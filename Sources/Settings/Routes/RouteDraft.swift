@@ -163,6 +163,17 @@ extension RouteDraft.Caller {
       return
     }
     if list.isEmpty, !member.hasFault { member.refuse("must name at least one part: \(CallerPart.allowed)") }
+    if let part = list.first, list.allSatisfy(\.isOptional), !member.hasFault {
+      member.refuse(
+        "has optional parts alone, so that all clients without them would be one caller; add one that every request "
+          + "has, such as header:Authorization, or write \(part.alternatives[0].text)")
+    }
+    let names = Set(list.filter(\.isOptional).flatMap(\.alternatives))
+    if let part = list.first(where: { !$0.isOptional && !names.isDisjoint(with: $0.alternatives) }),
+      !member.hasFault
+    {
+      member.refuse("has \(part.text) beside the same part as an optional one; take one of them out")
+    }
     policy.parts = list
     // The callers that may lack a part belong to the parts: what `defaults` allows for its own does not reach these.
     policy.anonymous = .refuse

@@ -16,6 +16,7 @@ extension RoutePolicy {
       }
     }
     warnings += parts.compactMap(Self.orderWarning)
+    warnings += parts.filter { $0.isOptional && $0.comesAndGoes }.map(Self.optionalWarning)
     if caller?.provesNothing == true { warnings.append(Self.proofWarning(parts)) }
     if caller?.anonymous == .allow, parts.count > 1 { warnings.append(Self.anonymousWarning(parts)) }
     if !parts.isEmpty, parts.allSatisfy(\.isOfManyClients) { warnings.append(Self.commonWarning(parts)) }
@@ -42,6 +43,13 @@ extension RoutePolicy {
     return
       "takes \(first.text) before \(lasting.text): where a client refreshes the former between two deliveries, the "
       + "retry is another caller's and runs again, although the latter stays; write \(lasting.text) first"
+  }
+
+  /// The reason why a retry may have another caller and run again.
+  private static func optionalWarning(_ part: CallerPart) -> String {
+    "has the optional part \(part.text): where a client signs in, or gets that, between two deliveries, the retry is "
+      + "another caller's and runs again; make only that optional which all deliveries of an intent have or lack, such as "
+      + "header?:Stripe-Account"
   }
 
   /// The reason why every retry with another token has another caller and runs again.
@@ -78,6 +86,17 @@ extension RoutePolicy {
 }
 
 extension RoutePolicy {
+  /// The reason why a platform's connected accounts share their keys; `nil` if there is none.
+  var accountHint: String? {
+    guard isProtected, profile == .stripe, let caller, !caller.isShared,
+      !caller.alternatives.contains(.header("stripe-account"))
+    else { return nil }
+    return
+      "lacks the caller's part header?:Stripe-Account, by which a client of Stripe's API acts for one of several accounts with the "
+      + "same credentials: one account's key finds the other's record then; add \"header?:Stripe-Account\" to parts, "
+      + "or another part that says whose account it is"
+  }
+
   /// The reason why many clients are one caller.
   private static func commonWarning(_ parts: [CallerPart]) -> String {
     "has no part but \(parts.map(\.text).joined(separator: " and ")), of which many clients send the same: these are one "
@@ -216,6 +235,17 @@ extension CallerPart {
     case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
     case .json, .address, .clientCertificate: false
     case .either(let parts): parts.allSatisfy(\.mayChange)
+    case .optional(let part): part.mayChange
+    }
+  }
+
+  /// Whether one client commonly has the part at one time and lacks it at another.
+  fileprivate var comesAndGoes: Bool {
+    alternatives.contains { part in
+      switch part {
+      case .cookie, .jwt: true
+      default: part.mayChange
+      }
     }
   }
 
@@ -231,6 +261,8 @@ extension CallerPart {
   /// Whether many clients commonly send the same value: that of their software, of a page or of the body's form.
   fileprivate var isOfManyClients: Bool {
     if case .either(let parts) = self { return parts.contains(where: \.isOfManyClients) }
+    // Many clients lack it.
+    if isOptional { return true }
     guard case .header(let name) = self else { return false }
     return Self.commonFields.contains(name)
       || ["accept-", "sec-ch-", "sec-fetch-"].contains { name.hasPrefix($0) }
@@ -251,6 +283,7 @@ extension CallerPart {
       ["nonce", "timestamp"].contains { pointer.lowercased().hasSuffix("/" + $0) }
     case .cookie, .jwt, .address, .clientCertificate: false
     case .either(let parts): parts.contains(where: \.changesWithDelivery)
+    case .optional(let part): part.changesWithDelivery
     }
   }
 }

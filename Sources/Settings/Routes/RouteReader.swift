@@ -74,6 +74,7 @@ struct RouteReader {
   ) {
     let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
     inherited.warn(callers, section, "caller")
+    inherited.warn([policy.accountHint].compactMap(\.self), section, "caller", "profile", or: "profile")
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
     inherited.warn(policy.keySourceWarnings, section, "key")
     guard !item.hasFault else { return }

@@ -144,6 +144,9 @@ struct AlternativesTests {
       [.either([.jwt("sub"), .cookie("sid"), .query("q")]), .address], .refuse, true
     ),
     ([.jwt("sub")], [.jwt("sub"), .address], .refuse, false),
+    ([.jwt("sub"), .address], [.optional(.jwt("sub")), .address], .refuse, true),
+    ([.optional(.jwt("sub")), .address], [.jwt("sub"), .address], .refuse, true),
+    ([.optional(.jwt("sub")), .address], [.either([.jwt("sub"), .cookie("a")]), .address], .refuse, false),
   ])
   func `alternatives after the others change no record's id`(
     old: [CallerPart], new: [CallerPart], anonymous: CallerPolicy.Anonymous, isSame: Bool
@@ -155,5 +158,65 @@ struct AlternativesTests {
       return try #require(RequestIdentity(policy))
     }
     #expect(try identity(old).changes(to: identity(new)) == (isSame ? [] : ["caller"]))
+  }
+}
+
+/// Parts of a caller that its requests may lack.
+struct OptionalPartTests {
+  private static let policy = CallerPolicy(
+    parts: [.header("authorization"), .optional(.header("stripe-account"))])
+
+  private func caller(
+    by policy: CallerPolicy = Self.policy, _ fields: (String, String)...
+  ) throws(Problem) -> Caller {
+    var request = Request()
+    request.fields = fields
+    return try policy.caller(head: request.head, peer: CallerPeer(address: nil))
+  }
+
+  private let key = ("Authorization", "Bearer a")
+  private let account = ("Stripe-Account", "acct_1")
+
+  @Test func `an optional part is encoded as a part that is there, or missing`() throws {
+    let required = CallerPolicy(parts: [.header("authorization"), .header("stripe-account")])
+    var anonymous = required
+    anonymous.anonymous = .allow
+    #expect(try caller(key, account) == caller(by: required, key, account))
+    #expect(try caller(key) == caller(by: anonymous, key))
+    #expect(try caller(key) == caller(key, ("Stripe-Account", "")))
+    #expect(try caller(key) != caller(key, account))
+    #expect(try caller(key) != caller(by: CallerPolicy(parts: [.header("authorization")]), key))
+  }
+
+  @Test func `the other parts must be there, and an optional one must be sound`() {
+    #expect(throws: Problem.callerUnknown(.missing(.header("authorization")))) { try caller(account) }
+    #expect(throws: Problem.callerUnknown(.repeated(.header("stripe-account")))) {
+      try caller(key, account, account)
+    }
+    let token = CallerPolicy(parts: [.header("x-device"), .optional(.jwt("sub"))])
+    var peer = CallerPeer(address: nil)
+    peer.token = .refused(.expired)
+    #expect(throws: Problem.callerUnknown(.token(.expired))) {
+      try token.caller(head: Request(("X-Device", "d")).head, peer: peer)
+    }
+  }
+
+  @Test func `an operator names an optional part in either form`() throws {
+    let values = ["header:Authorization": "Bearer a"]
+    #expect(try Self.policy.caller(values: values) == caller(key))
+    for name in ["header:Stripe-Account", "header?:Stripe-Account", "Header?:STRIPE-ACCOUNT"] {
+      let named = values.merging([name: "acct_1"]) { first, _ in first }
+      #expect(try Self.policy.caller(values: named) == caller(key, account))
+    }
+    #expect(throws: CallerPolicy.ValueFault.repeated("header:stripe-account")) {
+      try Self.policy.caller(values: ["header:Stripe-Account": "a", "header?:Stripe-Account": "a"])
+    }
+    #expect(CallerPart.normalized("query?:A?:b") == "query:A?:b")
+    #expect(CallerPart.normalized("query:A?:b") == "query:A?:b")
+  }
+
+  @Test func `an optional part proves nothing`() {
+    #expect(CallerPolicy(parts: [.query("a"), .optional(.header("authorization"))]).provesNothing)
+    #expect(!Self.policy.provesNothing)
   }
 }

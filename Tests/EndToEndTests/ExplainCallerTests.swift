@@ -43,4 +43,11 @@ struct ExplainCallerTests {
       text.contains("header?:x-org: missing, which its callers may lack: they are others than those with it"),
       "\(text)")
   }
+
+  @Test func `a key that names nothing is said to`() async throws {
+    let caller = "{parts: ['header:X-Account']}"
+    let text = try await Self.explain(
+      caller: caller, ["-H", "X-Account: a"], key: "undefined", ends: .code(1))
+    #expect(text.contains("key_invalid") && text.contains("this one names nothing"), "\(text)")
+  }
 }

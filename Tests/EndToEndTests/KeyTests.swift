@@ -21,11 +21,53 @@ struct KeyTests {
     }
   }
 
-  @Test func `a key that is given twice is refused`() async throws {
+  @Test func `two equal keys are one, and two others are refused`() async throws {
     try await Rig.run { rig in
-      let refused = try await rig.order("k", [("Idempotency-Key", "k")])
+      let refused = try await rig.order("k", [("Idempotency-Key", "l")])
       expectRefused(refused, 400, "key_invalid", retryable: false)
       #expect(rig.backend.requests.isEmpty)
+      let twice = try await rig.order("k", [("Idempotency-Key", "k")])
+      expectExecuted(twice)
+      expectReplayed(try await rig.order("k"), of: twice)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a quoted key may hold spaces`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order(#""order 17""#)
+      expectExecuted(first)
+      expectReplayed(try await rig.order(#""order 17""#), of: first)
+      expectExecuted(try await rig.order("order17"))
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test(arguments: [
+    "undefined", "null", "None", "NaN", "nil", #""[object Object]""#, "00000000-0000-0000-0000-000000000000",
+    "${uuid}", "{{uuid}}",
+  ])
+  func `a key that names nothing is refused, unless the route takes it`(key: String) async throws {
+    try await Rig.run { rig in
+      let refused = try await rig.order(key)
+      expectRefused(refused, 400, "key_invalid", retryable: false)
+      #expect(refused.problem?.detail.contains("this one names nothing") == true)
+      #expect(rig.backend.requests.isEmpty)
+      try await rig.reload { $0.route["key"] = "{placeholders: accept}" }
+      expectExecuted(try await rig.order(key))
+    }
+  }
+
+  @Test func `an empty key on an optional route is told to be ignored`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
+      for key in ["", #""""#] {
+        let passed = try await rig.order(key)
+        #expect(passed.status == 201 && passed.idempotencyStatus == "ignored")
+      }
+      let passed = try await rig.order(nil)
+      #expect(passed.status == 201 && passed.idempotencyStatus == nil)
+      #expect(rig.backend.requests.count == 3)
     }
   }
 

@@ -146,6 +146,19 @@ struct CallerFormTests {
     #expect(issues(schemes).isEmpty)
   }
 
+  @Test func `keys that name nothing are refused by default, and a route that takes them is warned of`()
+    throws
+  {
+    let warned = "routes[0].key: takes keys that name nothing (placeholders: accept)"
+    let accepting = try load(route("key: {placeholders: accept}"))
+    #expect(accepting.routes[0].key.placeholders == .accept)
+    #expect(accepting.ownWarnings.map(\.description).count { $0.contains(warned) } == 1)
+    let plain = try load(route("key: {format: any}"))
+    #expect(plain.routes[0].key.placeholders == .refuse)
+    #expect(!plain.ownWarnings.map(\.description).contains { $0.contains("placeholders") })
+    #expect(issues(route("key: {placeholders: none}")).first?.contains("must be refuse or accept") == true)
+  }
+
   /// A namespace remembers whether a request without a part had a record.
   @Test(arguments: [("refuse", true), ("allow", false)])
   func `an alternative may be added where no caller is anonymous`(anonymous: String, isSame: Bool) throws {

@@ -35,7 +35,7 @@ extension Explanation {
             + (source == .payload ? " by recipe \(policy.recipe.ofKeys.text)" : ""))
       } catch {
         isFound = true
-        texts.append("\(source.text): not valid (\(error.code.rawValue))")
+        texts.append("\(source.text): not valid (\(error.code.rawValue)): \(error.detail)")
       }
     }
     add("key", texts)
@@ -47,7 +47,7 @@ extension Explanation {
       return "the payload's fingerprint \(digits)…"
     }
     let text = String(decoding: key.bytes, as: UTF8.self)
-    guard key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else { return "found, in several parts" }
+    guard key.bytes.allSatisfy({ 0x20...0x7E ~= $0 }) else { return "found, in several parts" }
     return key.bytes.count <= 64 ? text : "\(text.prefix(61))… (\(key.bytes.count) bytes)"
   }
 

@@ -226,6 +226,9 @@ extension Explanation {
   ) throws(Problem) {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
     try explainIgnored(head, table, "the route does not look for one where it is")
+    if !table.carriesKey(head), route.policy.key.hasEmptyField(head) {
+      add("key", "ignored, since it is empty (Idempotency-Status: ignored)")
+    }
     let upstream = route.policy.upstream
     add(
       "passed",

@@ -146,7 +146,7 @@ extension CallerPolicy {
   func add(_ part: CallerPart, reading: KeyReading, to builder: inout Caller.Builder) -> Finding {
     switch reading {
     case .none: return .missing
-    case .key(let bytes): return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
+    case .key(let bytes), .quoted(let bytes): return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
     case .fault(.repeated): return .fault(.repeated(part))
     case .fault: return .fault(.unreadable(part))
     }

@@ -26,7 +26,7 @@ enum HeaderKey {
       switch value[position] {
       case UInt8(ascii: "\""):
         guard position == value.count - 1 else { return .fault(.malformedString) }
-        return key.isEmpty ? .none : .key(key)
+        return key.isEmpty ? .none : .quoted(key)
       case UInt8(ascii: "\\"):
         position += 1
         guard position < value.count, isEscapable(value[position]) else { return .fault(.malformedString) }

@@ -1,7 +1,7 @@
 import Wire
 
-/// A client's name for one operation: visible ASCII bytes that satisfy the rules of a route, or one that is made from
-/// several values or from the payload.
+/// A client's name for one operation: visible ASCII bytes, and spaces from between quotes, that satisfy the rules of a
+/// route, or one that is made from several values or from the payload.
 public struct IdempotencyKey: Hashable, Sendable {
   /// The first byte of a key that is made from other values. No client's own key contains it, so that the kinds never
   /// collide. The numbers enter every record's id and must never change.
@@ -51,18 +51,20 @@ enum KeyReading {
   case none
   /// The bytes of a key, not yet checked against the route's rules.
   case key([UInt8])
+  /// The same from between quotes, where spaces are a part of the key.
+  case quoted([UInt8])
   case fault(KeyFault)
 }
 
 /// The reason why a key in a request is not valid.
 public enum KeyFault: Hashable, Sendable, CaseIterable {
-  /// A source contains the key twice.
+  /// A source contains the key twice, and a field different ones.
   case repeated
   /// The value begins with a quote and is not a complete string of RFC 8941.
   case malformedString
   /// A bare key in a header field contains a comma: it may be two keys, or a list.
   case comma
-  /// The key contains a byte outside 21 to 7E.
+  /// The key contains a byte outside 21 to 7E, but for spaces between other characters of a quoted one.
   case illegalByte
   case tooLong
   case tooShort
@@ -75,4 +77,6 @@ public enum KeyFault: Hashable, Sendable, CaseIterable {
   case unreadableBody
   /// The query may contain the key in a form that some readers take for it and others do not.
   case hidden
+  /// The key names nothing: it is the text of a missing value, or a template that was not filled in.
+  case placeholder
 }

@@ -83,9 +83,12 @@ extension KeyPolicy {
     guard from.contains(where: { $0.parts.count == texts.count && $0.takesTexts }) else {
       throw .keyMissing(self)
     }
+    let mayBeQuoted = from.contains { $0.takesTexts && $0.parts.contains(where: \.isHeader) }
     var values: [[UInt8]] = []
     for text in texts {
-      guard let value = try value(of: text.isEmpty ? .none : .key(Array(text.utf8))) else {
+      let bytes = Array(text.utf8)
+      let reading: KeyReading = text.isEmpty ? .none : mayBeQuoted ? .quoted(bytes) : .key(bytes)
+      guard let value = try value(of: reading) else {
         throw .keyMissing(self)
       }
       values.append(value)
@@ -107,6 +110,15 @@ extension KeyPolicy {
     return IdempotencyKey(checked: value)
   }
 
+  /// Whether a field that may hold the key is there and empty, so that its client believes to have sent one.
+  public func hasEmptyField(_ head: MessageHead) -> Bool {
+    from.contains { source in
+      guard case .header(let name) = source, !head.fields(named: name).isEmpty else { return false }
+      guard case .none = source.read(head: head, query: nil, body: ByteBuffer()) else { return false }
+      return true
+    }
+  }
+
   /// A value that satisfies the route's rules; `nil` if there is none.
   ///
   /// - Parameter item: The index of the batch's item that was read, if it was one.
@@ -117,13 +129,21 @@ extension KeyPolicy {
     case .key(let bytes):
       if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self, inItem: item) }
       return bytes
+    case .quoted(let bytes):
+      if let fault = fault(in: bytes, isQuoted: true) {
+        throw .keyInvalid(fault, policy: self, inItem: item)
+      }
+      return bytes
     }
   }
 
-  private func fault(in bytes: [UInt8]) -> KeyFault? {
+  private func fault(in bytes: [UInt8], isQuoted: Bool = false) -> KeyFault? {
     if bytes.count > maxLength { return .tooLong }
+    if placeholders == .refuse, KeyPlaceholder.isOne(bytes) { return .placeholder }
     if bytes.count < minLength { return .tooShort }
-    if !bytes.allSatisfy({ 0x21...0x7E ~= $0 }) { return .illegalByte }
+    if !bytes.allSatisfy({ 0x21...0x7E ~= $0 || isQuoted && $0 == ASCII.space }) { return .illegalByte }
+    // Readers that trim it would take another key.
+    if bytes.first == ASCII.space || bytes.last == ASCII.space { return .illegalByte }
     switch format {
     case .any: return nil
     case .uuid: return Self.isUUID(bytes) ? nil : .notUUID

@@ -8,13 +8,22 @@ extension KeySource {
     case .header(let name):
       switch head.find(name) {
       case .absent: .none
-      case .repeated: .fault(.repeated)
+      case .repeated: Self.readEqual(head.fields(named: name).map(\.valueRange), of: head)
       case .once(let value): head.withBytes(value) { HeaderKey.read($0) }
       }
     case .query(let name): Self.readQuery(name, in: query)
     case .json, .form: readBody(body, head: head)
     case .payload, .composite: .none
     }
+  }
+
+  /// The key of a field in several lines, which must be equal: clients and libraries that both set it write it twice.
+  private static func readEqual(_ values: [Range<Int>], of head: MessageHead) -> KeyReading {
+    guard let first = values.first else { return .none }
+    let areEqual = head.withBytes(first) { first in
+      values.dropFirst().allSatisfy { value in head.withBytes(value) { $0.elementsEqual(first) } }
+    }
+    return areEqual ? head.withBytes(first) { HeaderKey.read($0) } : .fault(.repeated)
   }
 
   /// The result of reading a source in the body. A form is read by its media type, and JSON from any body that parses.

@@ -56,6 +56,8 @@ public enum KeySource: Hashable, Sendable {
 public struct KeyPolicy: Hashable, Sendable {
   /// The characters of a key: any visible ASCII, or those of a UUID.
   public enum Format: String, Sendable, CaseIterable { case any, uuid }
+  /// The treatment of keys that name nothing, such as `undefined`: refused, or taken like any other.
+  public enum Placeholders: String, Sendable, CaseIterable { case refuse, accept }
 
   /// The sources in the order of their precedence: the first that yields a key counts.
   public var from: [KeySource] = [.header("idempotency-key")]
@@ -64,6 +66,8 @@ public struct KeyPolicy: Hashable, Sendable {
   public var minLength = 1
   /// The maximum length in bytes, of each part of a composite key.
   public var maxLength = 255
+  /// The treatment of a key that names nothing, or of a part of a composite key that does.
+  public var placeholders: Placeholders = .refuse
 
   public init() {}
 }

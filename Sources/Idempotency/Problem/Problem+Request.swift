@@ -125,10 +125,12 @@ extension Problem {
     let detail =
       switch fault {
       case .repeated: "Send the idempotency key once; it stands in the request more than once."
+      case .placeholder:
+        "Give the operation a unique key of its own; this one names nothing, as a missing value or a template that was not filled in does."
       case .malformedString:
         "Send the idempotency key bare, or as one whole quoted string with nothing before or behind it."
       case .comma: "Send one idempotency key without a comma, or put it in quotes."
-      case .illegalByte: "Use only visible ASCII characters in the idempotency key, and no spaces."
+      case .illegalByte: "Use only visible ASCII characters in the idempotency key, and spaces only within quotes."
       case .tooLong: "Use an idempotency key of at most \(policy.maxLength) characters."
       case .tooShort: "Use an idempotency key of at least \(policy.minLength) characters."
       case .notUUID: "Use a UUID as the idempotency key, such as a random one of version 4."

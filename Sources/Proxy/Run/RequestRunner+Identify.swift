@@ -164,7 +164,11 @@ extension RequestRunner {
   /// key in a place where this route does not look for one.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    guard route.policy.shadow else { return try unprotected(target, by: route) }
+    guard route.policy.shadow else {
+      // The client believes that it has sent a key.
+      let isEmpty = !configuration.routes.carriesKey(head) && route.policy.key.hasEmptyField(head)
+      return isEmpty ? .passed(target, by: route, label: .ignored) : try unprotected(target, by: route)
+    }
     // Nothing is refused on a shadowed route. This is its verdict alone.
     let isRefused = configuration.unmatchedKeys != .pass && configuration.routes.carriesKey(head)
     if isRefused { throw .keyNotSupported }

@@ -12,6 +12,9 @@ extension KeyPolicy {
     // bytes.
     Member("min_length", \.minLength, .integer(1...8000), "the minimum number of characters of a key")
     Member("max_length", \.maxLength, .integer(1...8000), "the maximum number of characters of a key")
+    Member(
+      "placeholders", \.placeholders, .word,
+      "`accept`: keys that name nothing, such as `undefined`, count like any other")
   }
 
   private mutating func readSources(_ member: Value) {

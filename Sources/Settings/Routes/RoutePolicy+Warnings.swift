@@ -112,6 +112,14 @@ extension RoutePolicy {
     }
   }
 
+  /// The reason why two operations may be one; `nil` if there is none.
+  var placeholderWarning: String? {
+    guard isProtected, key.placeholders == .accept, key.from != [.payload] else { return nil }
+    return
+      "takes keys that name nothing (placeholders: accept): a client that sends undefined or the nil UUID for want of a "
+      + "key gets one operation's response for another, or payload_mismatch; write placeholders: refuse"
+  }
+
   /// The methods whose requests commonly have no body: in one of GET, HEAD or DELETE it has no meaning (RFC 9110,
   /// section 9.3), and one of TRACE must have none.
   private static let bodilessMethods: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]

@@ -76,7 +76,7 @@ struct RouteReader {
     inherited.warn(callers, section, "caller")
     inherited.warn([policy.accountHint].compactMap(\.self), section, "caller", "profile", or: "profile")
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
-    inherited.warn(policy.keySourceWarnings, section, "key")
+    inherited.warn(policy.keySourceWarnings + [policy.placeholderWarning].compactMap(\.self), section, "key")
     guard !item.hasFault else { return }
     inherited.warn(
       [policy.takeOverWarning].compactMap(\.self), section, "lease", "on_unknown", "response_timeout",

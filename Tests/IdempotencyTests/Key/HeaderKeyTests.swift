@@ -21,7 +21,7 @@ struct HeaderKeyTests {
   @Test(arguments: [
     #""abc"#, #""abc"x"#, #""abc" "#, #""abc";a=1"#, #""abc", "def""#, #"""#, #""a\b""#, #""a\"#, "\"a\tb\"",
     "\"ä\"",
-    "abc,def", "abc, def", ",", "a b", "a\tb", "ä", "a\u{7F}", #""a b""#,
+    "abc,def", "abc, def", ",", "a b", "a\tb", "ä", "a\u{7F}", #"" b""#, #""a ""#, #"" ""#,
   ])
   func `a malformed key is refused`(value: String) {
     #expect(throws: Problem.self) { try Request(("Idempotency-Key", value)).key(KeyPolicy()) }
@@ -33,11 +33,39 @@ struct HeaderKeyTests {
     #expect(try KeyPolicy().keyBeforeBody(head: head, query: nil) == .missing)
   }
 
-  @Test(arguments: [("abc", "abc"), ("abc", ""), ("", "")])
-  func `a repeated field is refused`(first: String, second: String) {
+  @Test(arguments: [("abc", "abd"), ("abc", ""), ("", "abc"), ("abc", #""abc""#), ("abc", "ABC")])
+  func `a field with two values is refused`(first: String, second: String) {
     let request = Request(("Idempotency-Key", first), ("idempotency-key", second))
     let problem = #expect(throws: Problem.self) { try request.key(KeyPolicy()) }
     #expect(problem == .keyInvalid(.repeated, policy: KeyPolicy()))
+  }
+
+  @Test func `equal lines of a field are one key`() throws {
+    for lines in 2...3 {
+      var request = Request()
+      request.fields = (1...lines).map { _ in ("Idempotency-Key", "abc") }
+      #expect(try request.key(KeyPolicy()) == "abc")
+      request.fields = (1...lines).map { _ in ("Idempotency-Key", "") }
+      #expect(try KeyPolicy().keyBeforeBody(head: request.head, query: nil) == .missing)
+      request.fields = (1...lines).map { _ in ("Idempotency-Key", "a,b") }
+      #expect(throws: Problem.keyInvalid(.comma, policy: KeyPolicy())) { try request.key(KeyPolicy()) }
+    }
+    let third = Request(("Idempotency-Key", "a"), ("Idempotency-Key", "a"), ("Idempotency-Key", "b"))
+    #expect(throws: Problem.keyInvalid(.repeated, policy: KeyPolicy())) { try third.key(KeyPolicy()) }
+  }
+
+  @Test func `a quoted key may hold spaces`() throws {
+    let request = Request(("Idempotency-Key", #""order 17 a""#))
+    #expect(try request.key(KeyPolicy()) == "order 17 a")
+    #expect(try KeyPolicy().key(text: #""order 17 a""#) == request.wholeKey(KeyPolicy()))
+    #expect(throws: Problem.self) { try KeyPolicy().key(text: "order 17 a") }
+    let several = KeyPolicy(from: .composite([.header("a"), .header("b")]))
+    let parts = Request(("A", #""x y""#), ("B", "z"))
+    #expect(try several.key(texts: ["x y", "z"]) == parts.wholeKey(several))
+    // Another source has no quotes.
+    var query = Request()
+    query.query = "key=a%20b"
+    #expect(throws: Problem.self) { try query.key(KeyPolicy(from: .query("key"))) }
   }
 
   @Test func `two names of one field are two sources`() throws {

@@ -119,4 +119,34 @@ struct CallerAlternativesTests {
       #expect(shown.output.contains("completed"))
     }
   }
+
+  @Test(arguments: StoreKind.allCases)
+  func `what stays the same in credentials is the caller`(store: StoreKind) async throws {
+    let caller = "{parts: ['basic:user | sigv4:access_key | jwt:sub']}"
+    try await Rig.run(Configuration(store: store, top: Self.top, route: ["caller": caller])) { rig in
+      func signed(_ date: String, _ signature: String) -> (String, String) {
+        (
+          "Authorization",
+          "AWS4-HMAC-SHA256 Credential=AKID/\(date)/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=\(signature)"
+        )
+      }
+      let dpop = ("Authorization", "DPoP \(Self.token("alice"))")
+      for (one, other) in [
+        (("Authorization", "Basic YWxpY2U6b25l"), ("Authorization", "Basic YWxpY2U6dHdv")),
+        (signed("20251130", "a"), signed("20251201", "b")), (dpop, Self.bearer("alice")),
+      ] {
+        let first = try await Self.order(rig, [one])
+        expectExecuted(first)
+        expectReplayed(try await Self.order(rig, [other]), of: first)
+      }
+      let refused = try await Self.order(rig, [("Authorization", "Digest a=b")])
+      expectRefused(refused, 401, "caller_unknown", retryable: false)
+      #expect(rig.backend.requests.count == 3)
+      let shown = try await rig.key([
+        "show", "--route", "orders", "--key", "k", "--path", "/v1/orders", "--method", "POST", "--host",
+        "orders.example", "--caller", "basic:user=alice",
+      ])
+      #expect(shown.output.contains("completed"))
+    }
+  }
 }

@@ -80,6 +80,21 @@ struct CallerFormTests {
     #expect(issues(file(parts)) == ["3:\(column): routes[0].\(member): \(message)"])
   }
 
+  @Test func `credentials of one scheme are read, and warned of where they alone say who calls`() throws {
+    for (text, part) in [("basic:user", CallerPart.basicUser), ("sigv4:access_key", .signingKey)] {
+      let alone = try load(file("\"\(text)\""))
+      #expect(alone.routes[0].caller?.parts == [part] && part.text == text)
+      #expect(
+        alone.ownWarnings.map(\.description).count {
+          $0.contains("has no part that is a credential (\(text))")
+        } == 1)
+      let both = try load(file("\"\(text)\", \"header:X-Proof\""))
+      #expect(!both.ownWarnings.map(\.description).contains { $0.contains("credential") })
+    }
+    #expect(issues(file("\"basic:password\"")).first?.contains("must be basic:user") == true)
+    #expect(issues(file("\"sigv4:signature\"")).first?.contains("must be sigv4:access_key") == true)
+  }
+
   @Test func `optional parts that cost money are warned of`() throws {
     func found(_ parts: String) throws -> [String] {
       try load(file(parts)).ownWarnings.map(\.description).filter { $0.contains("routes[0].caller") }

@@ -53,6 +53,7 @@ extension RecordQuery {
     case .refused(.unknownScheme):
       "route \(route) refuses the scheme of this header:authorization: write Bearer TOKEN, or another scheme that the "
         + "route knows"
+    case .refused(.otherScheme(let part)): "no request has this value of \(part.text)"
     case .refused(.unreadable(let part)), .refused(.repeated(let part)):
       "no request has this value of \(part.text): \(Self.form(of: part))"
     case .refused(.token): "no request has this caller"
@@ -63,6 +64,8 @@ extension RecordQuery {
   private static func form(of part: CallerPart) -> String {
     switch part {
     case .address: "write an IP address without a port, such as 192.0.2.1 or 2001:db8::1"
+    case .basicUser: "write the user name, without its password"
+    case .signingKey: "write KEY/REGION/SERVICE, such as AKIDEXAMPLE/us-east-1/s3"
     case .header: "write the field's value, without line ends and other control characters"
     case .cookie: "write the cookie's value, without semicolons and control characters"
     case .clientCertificate(.subject): "write the certificate's subject"

@@ -228,6 +228,7 @@ extension StatedRequest {
   private func isStated(_ part: CallerPart) -> Bool {
     switch part {
     case .header(let name): !head.fields(named: name).isEmpty
+    case .basicUser, .signingKey: !head.fields(named: "authorization").isEmpty
     case .cookie: head.first(.cookie) != nil
     case .query, .json: true
     case .jwt, .address, .clientCertificate, .either, .optional: false

@@ -21,6 +21,8 @@ extension Caller {
     case query = 6
     case json = 7
     case jwt = 8
+    case basicUser = 9
+    case signingKey = 10
   }
 
   /// Encodes parts one after the other.

@@ -10,19 +10,26 @@ public enum CallerFault: Hashable, Sendable {
   /// `Authorization` has a scheme whose credentials may differ between retries, so that a retry would be another
   /// caller.
   case unknownScheme
+  /// `Authorization` has another scheme than that of the part.
+  case otherScheme(CallerPart)
   /// The request's token names no caller.
   case token(TokenFault)
 
   /// Whether credentials in `Authorization` are of another scheme than the part takes, so that an alternative which
   /// reads the field, too, may take them.
-  var isOfScheme: Bool { self == .unknownScheme || self == .token(.otherScheme) }
+  var isOfScheme: Bool {
+    switch self {
+    case .unknownScheme, .otherScheme, .token(.otherScheme): true
+    default: false
+    }
+  }
 
   /// The value of `WWW-Authenticate` if the fault is in `Authorization`, so that other credentials there would identify
   /// the caller. A token that is refused is named as RFC 6750 (section 3.1) demands.
   var challenge: String? {
     switch self {
-    case .missing(let part), .repeated(let part), .unreadable(let part):
-      part.alternatives.contains(where: \.isInAuthorization) ? "Bearer" : nil
+    case .missing(let part), .repeated(let part), .unreadable(let part), .otherScheme(let part):
+      part.alternatives.lazy.compactMap(\.challenge).first
     case .unknownScheme, .token(.otherScheme): "Bearer"
     // The token is not at fault, so the challenge does not call it invalid.
     case .token(.keysMissing): "Bearer"
@@ -32,6 +39,15 @@ public enum CallerFault: Hashable, Sendable {
 }
 
 extension CallerPart {
+  /// The challenge for credentials with this part; `nil` for a part outside `Authorization`.
+  fileprivate var challenge: String? {
+    switch self {
+    case .basicUser: #"Basic realm="caller""#
+    case .signingKey: "AWS4-HMAC-SHA256"
+    default: isInAuthorization ? "Bearer" : nil
+    }
+  }
+
   /// The part's description in a sentence for a client. It contains words of the configuration only, never a value.
   var place: String {
     switch self {
@@ -40,6 +56,8 @@ extension CallerPart {
     case .query(let name): "the query parameter \(name)"
     case .json(let pointer): "the JSON body's member \(pointer)"
     case .jwt(let claim): "a token with the claim \(claim)"
+    case .basicUser: "Basic credentials with a user name"
+    case .signingKey: "an AWS4-HMAC-SHA256 signature with its Credential"
     case .address: "an address that is known here"
     case .clientCertificate(.identity): "a client certificate"
     case .clientCertificate(.subject): "a client certificate with a subject"

@@ -105,6 +105,7 @@ extension CallerPolicy {
       guard let body else { return .inBody }
       return add(part, reading: Self.readJSON(pointer, in: body, of: head), to: &builder)
     case .jwt(let claim): return add(part, claim, of: peer.token, to: &builder)
+    case .basicUser, .signingKey: return add(part, credentialsOf: head, to: &builder)
     case .address: return add(part, text: peer.address, to: &builder)
     case .clientCertificate(let wanted):
       return add(
@@ -146,7 +147,8 @@ extension CallerPolicy {
   func add(_ part: CallerPart, reading: KeyReading, to builder: inout Caller.Builder) -> Finding {
     switch reading {
     case .none: return .missing
-    case .key(let bytes), .quoted(let bytes): return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
+    case .key(let bytes), .quoted(let bytes):
+      return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
     case .fault(.repeated): return .fault(.repeated(part))
     case .fault: return .fault(.unreadable(part))
     }
@@ -164,6 +166,25 @@ extension CallerPolicy {
       case nil: return .missing
       case .unreadable: return .fault(.unreadable(part))
       case .text(let framed): return framed.withUnsafeBytes { add(part, value: $0, to: &builder) }
+      }
+    }
+  }
+
+  /// Adds what stays the same in credentials of one scheme. Those that cannot be read are a fault and no missing part.
+  private func add(
+    _ part: CallerPart, credentialsOf head: MessageHead, to builder: inout Caller.Builder
+  ) -> Finding {
+    switch head.find("authorization") {
+    case .absent: return .missing
+    case .repeated: return .fault(.repeated(part))
+    case .once(let range):
+      return head.withBytes(range) { value in
+        guard !value.isEmpty else { return .missing }
+        switch part == .basicUser ? BasicCredentials.user(in: value) : SigningKey.read(value) {
+        case .otherScheme: return .fault(.otherScheme(part))
+        case .unreadable: return .fault(.unreadable(part))
+        case .found(let bytes): return bytes.withUnsafeBytes { add(part, value: $0, to: &builder) }
+        }
       }
     }
   }
@@ -191,7 +212,9 @@ extension CallerPolicy {
 
 extension CallerPart {
   /// Whether the part is read from `Authorization`.
-  var isInAuthorization: Bool { self == .header("authorization") || isOfToken }
+  var isInAuthorization: Bool {
+    self == .header("authorization") || self == .basicUser || self == .signingKey || isOfToken
+  }
 
   /// The kind and the name by which the part is encoded where the request lacks it: those of its first alternative.
   var encoding: (kind: Caller.Kind, name: String) { encoding(under: nil) }
@@ -206,6 +229,8 @@ extension CallerPart {
     case .query(let name): (.query, name)
     case .json(let pointer): (.json, pointer)
     case .jwt(let claim): (.jwt, claim)
+    case .basicUser: (.basicUser, "")
+    case .signingKey: (.signingKey, "")
     case .address: (.address, "")
     case .clientCertificate(let wanted): (.clientCertificate, wanted.name(under: authority))
     case .either(let parts): parts[0].encoding(under: nil)

@@ -19,6 +19,8 @@ extension CallerPart {
     case .query(let name): "query:\(name)"
     case .json(let pointer): "json:\(pointer)"
     case .jwt(let claim): "jwt:\(claim)"
+    case .basicUser: "basic:user"
+    case .signingKey: "sigv4:access_key"
     case .address: "address"
     case .clientCertificate(.identity): "client_certificate"
     case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
@@ -109,6 +111,13 @@ extension CallerPolicy {
     case .jwt:
       let framed = [UInt8].framed(issuer: Array(issuer.utf8), value: Array(text.utf8))
       return add(part, reading: text.isEmpty ? .none : .key(framed), to: &builder)
+    case .basicUser:
+      // A colon ends the user's name.
+      guard !text.utf8.contains(UInt8(ascii: ":")) else { return .fault(.unreadable(part)) }
+      return add(part, reading: .text(text), to: &builder)
+    case .signingKey:
+      guard text.isEmpty || SigningKey.isOne(text) else { return .fault(.unreadable(part)) }
+      return add(part, reading: .text(text), to: &builder)
     case .address:
       let address = IPAddress(text)?.text
       guard text.isEmpty || address != nil else { return .fault(.unreadable(part)) }

@@ -84,6 +84,11 @@ public enum CallerPart: Hashable, Sendable {
   /// A claim of the request's verified token, by its name, or by a JSON pointer if that begins with a slash. The
   /// token's issuer belongs to it.
   case jwt(String)
+  /// The user name of Basic credentials (RFC 7617), without their password.
+  case basicUser
+  /// The key id, the region and the service of an AWS Signature Version 4 in `Authorization`, without its date and its
+  /// signature, which are others in each delivery.
+  case signingKey
   /// The client's IP address, as `trusted_proxies` and the PROXY header determine it.
   case address
   /// The identity in the client's certificate.
@@ -167,7 +172,7 @@ public struct CallerPolicy: Hashable, Sendable {
   public var alternatives: [CallerPart] { parts.flatMap(\.alternatives) }
 
   /// Whether the parts only state who the client is, and none of them is a credential: an account in the query or the
-  /// body, which everybody may write there. Of alternatives everybody may choose one, and leave out what is optional.
+  /// body, or a user name, which everybody may write there. Of alternatives everybody may choose one, and leave out what is optional.
   public var provesNothing: Bool { !isShared && parts.allSatisfy(\.provesNothing) }
 }
 
@@ -176,6 +181,8 @@ extension CallerPart {
     switch self {
     case .query(let name), .json(let name):
       !["auth", "key", "secret", "sess", "sig", "token"].contains { name.lowercased().contains($0) }
+    // Neither the password nor the signature is verified here.
+    case .basicUser, .signingKey: true
     case .header, .cookie, .jwt, .address, .clientCertificate: false
     case .either(let parts): parts.contains(where: \.provesNothing)
     case .optional: true

@@ -62,7 +62,7 @@ extension RoutePolicy {
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
-      case .jwt: "authorization"
+      case .jwt, .basicUser, .signingKey: "authorization"
       case .query, .json, .address, .clientCertificate, .either, .optional: nil
       }
     }

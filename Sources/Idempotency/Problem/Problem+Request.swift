@@ -130,7 +130,8 @@ extension Problem {
       case .malformedString:
         "Send the idempotency key bare, or as one whole quoted string with nothing before or behind it."
       case .comma: "Send one idempotency key without a comma, or put it in quotes."
-      case .illegalByte: "Use only visible ASCII characters in the idempotency key, and spaces only within quotes."
+      case .illegalByte:
+        "Use only visible ASCII characters in the idempotency key, and spaces only within quotes."
       case .tooLong: "Use an idempotency key of at most \(policy.maxLength) characters."
       case .tooShort: "Use an idempotency key of at least \(policy.minLength) characters."
       case .notUUID: "Use a UUID as the idempotency key, such as a random one of version 4."
@@ -156,6 +157,8 @@ extension Problem {
         "Send \(part.place) so that it can be read: percent-encoded in a query, as a string or an integer in JSON."
       case .unknownScheme:
         "Use credentials that stay the same when the request is retried, such as a bearer token; those of this Authorization scheme may change."
+      case .otherScheme(let part):
+        "Identify the caller by \(part.place); this request's credentials are of another scheme."
       case .token(let fault): fault.detail
       }
     let isRetryable = fault == .token(.keysMissing)

@@ -5,7 +5,7 @@ import Wire
 public enum TokenFault: Error, Hashable, Sendable, CaseIterable {
   /// `Authorization` occurs twice.
   case repeated
-  /// `Authorization` has another scheme than `Bearer`.
+  /// `Authorization` has another scheme than `Bearer` and `DPoP`.
   case otherScheme
   /// The token is not a signed one in compact form, or a claim that is checked has an impossible type.
   case malformed
@@ -42,7 +42,8 @@ public enum TokenReading: Sendable {
   case refused(TokenFault)
 }
 
-/// The result of a search for a bearer token (RFC 6750, section 2.1).
+/// The result of a search for a bearer token (RFC 6750, section 2.1), or for one that is bound to a key (RFC 9449,
+/// section 7.1), whose proof is left to the backend.
 public enum BearerToken: Sendable, Equatable {
   case absent
   case found([UInt8])
@@ -62,7 +63,8 @@ extension MessageHead {
   private static func bearerToken(_ value: UnsafeRawBufferPointer) -> BearerToken {
     guard !value.isEmpty else { return .absent }
     let scheme = value.prefix { $0 != ASCII.space && $0 != ASCII.tab }
-    guard ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: scheme), "bearer") else {
+    let name = UnsafeRawBufferPointer(rebasing: scheme)
+    guard ASCII.equalsIgnoringCase(name, "bearer") || ASCII.equalsIgnoringCase(name, "dpop") else {
       return .refused(.otherScheme)
     }
     let token = value[scheme.endIndex...].drop { $0 == ASCII.space || $0 == ASCII.tab }

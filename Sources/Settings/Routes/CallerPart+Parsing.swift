@@ -82,6 +82,17 @@ extension CallerPart {
       if parts[1].hasPrefix("/") { return .jwt(try JSONPointer.parse(parts[1])) }
       return .jwt(String(parts[1]))
     case "json": return .json(try JSONPointer.parse(parts[1]))
+    case "basic":
+      guard parts[1] == "user" else {
+        throw Refusal("must be basic:user, since a password may be replaced while its user stays")
+      }
+      return .basicUser
+    case "sigv4":
+      guard parts[1] == "access_key" else {
+        throw Refusal(
+          "must be sigv4:access_key, since all else of a signature differs from one delivery to the next")
+      }
+      return .signingKey
     case "client_certificate":
       guard let part = CallerPart.CertificatePart(rawValue: String(parts[1])), part != .identity else {
         throw Refusal("must be client_certificate, client_certificate:subject or client_certificate:san")

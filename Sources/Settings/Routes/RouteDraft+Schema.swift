@@ -119,7 +119,7 @@ extension RouteDraft.Caller {
     Member(
       "parts", \.policy.parts,
       values:
-        "a list of \(CallerPart.allowed), of alternatives such as \"jwt:sub | cookie:sid\", or of parts that may "
+        "a list of \(CallerPart.allowed), basic:user, sigv4:access_key, of alternatives such as \"jwt:sub | cookie:sid\", or of parts that may "
         + "be missing, such as header?:NAME",
       "the parts of a request that say who its caller is; of alternatives the first that it has",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }

@@ -241,7 +241,7 @@ extension CallerPart {
     case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
     case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
-    case .json, .address, .clientCertificate: false
+    case .json, .basicUser, .signingKey, .address, .clientCertificate: false
     case .either(let parts): parts.allSatisfy(\.mayChange)
     case .optional(let part): part.mayChange
     }
@@ -289,7 +289,7 @@ extension CallerPart {
     case .query(let name): ["nonce", "timestamp"].contains(name.lowercased())
     case .json(let pointer):
       ["nonce", "timestamp"].contains { pointer.lowercased().hasSuffix("/" + $0) }
-    case .cookie, .jwt, .address, .clientCertificate: false
+    case .cookie, .jwt, .basicUser, .signingKey, .address, .clientCertificate: false
     case .either(let parts): parts.contains(where: \.changesWithDelivery)
     case .optional(let part): part.changesWithDelivery
     }

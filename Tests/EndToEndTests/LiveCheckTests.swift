@@ -4,7 +4,7 @@ import Testing
 
 /// `semel check --live` on backends.
 struct LiveCheckTests {
-  /// The verdict on a backend.
+  /// The verdict on a backend: the exit code, and the warnings about the upstream.
   private func check(_ url: String, _ member: String = "") async throws -> (
     exit: ManagedProcess.Exit, errors: String
   ) {
@@ -16,7 +16,9 @@ struct LiveCheckTests {
     let process = try ManagedProcess([
       SemelProcess.binary, "check", "--live", directory.file("semel.yaml"),
     ])
-    return (try await process.exit(), process.errors)
+    let exit = try await process.exit()
+    let warnings = process.errors.split(separator: "\n").filter { $0.hasPrefix("warning: upstreams.") }
+    return (exit, warnings.joined(separator: "\n"))
   }
 
   private func check(responding bytes: String) async throws -> (

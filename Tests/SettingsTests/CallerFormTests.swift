@@ -104,7 +104,7 @@ struct CallerFormTests {
       (#""header:X-Device", "cookie?:cart""#, "has the optional part cookie?:cart: where a client signs in"),
       (#""header:X-Device", "jwt?:sub""#, "has the optional part jwt?:sub: where a client signs in"),
       (#""header:X-Device", "header?:Authorization""#, "has the optional part header?:authorization: where"),
-      (#""header:X-Device", "header?:X-Request-Id""#, "has the part header?:x-request-id, which is commonly"),
+      (#""header:X-Device", "header?:X-Request-Id""#, "has the part header:x-request-id, which is commonly"),
       (#""header:User-Agent", "header?:X-Org""#, "has no part but header:user-agent and header?:x-org"),
     ] {
       #expect(try found(parts).count { $0.contains(text) } == 1, "\(parts)")

@@ -244,21 +244,6 @@ struct BatchRunTests {
     #expect(client.status == 200 && client.text == #"{"results":[7]}"#)
   }
 
-  @Test func `a recorded result that finds no memory is refused, and stays recorded`() throws {
-    let harness = Self.harness()
-    let store = harness.store
-    // More than the three quarters of the memory that are not for captured responses, and less than a response may have.
-    let large = #""\(String(repeating: "x", count: 900 << 10))""#
-    store.onClaim = { _ in
-      .success(.taken(.completed(Self.record(store.claims.count == 1 ? "7" : large))))
-    }
-    let client = try harness.deliver(Self.body(2))
-    #expect(client.status == 207 && client.text.contains("7"), "\(client.text.prefix(300))")
-    #expect(client.text.contains(#""code":"overloaded""#))
-    #expect(client.fields.contains("Idempotency-Status: batch; executed=0; replayed=1; refused=1\r\n"))
-    #expect(store.releases.isEmpty && harness.backend.requests.isEmpty)
-  }
-
   @Test func `a batch that has waited, and finds no room for a response, gives its claims back`() throws {
     let harness = Self.harness()
     let store = harness.store

@@ -53,6 +53,19 @@ struct QuotaTests {
     }
   }
 
+  @Test func `clients that are one caller have no quota together`() async throws {
+    let limits = ["limits": "{caller_in_flight: 1, caller_new_keys: 1/m}"]
+    try await Rig.run(Configuration(top: limits, route: ["caller": "{shared: true}"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("1")
+      async let second = rig.order("2")
+      try await rig.backend.arrived(2)
+      gate.open()
+      for response in try await [first, second] { expectExecuted(response) }
+    }
+  }
+
   @Test func `a caller whose requests take long leaves connections to the backend for others`() async throws {
     let upstream = ["max_connections": "4", "connect_timeout": "500ms"]
     try await Rig.run(Configuration(top: ["workers": "1"], upstream: upstream)) { rig in

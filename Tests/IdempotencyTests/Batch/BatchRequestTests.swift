@@ -178,6 +178,22 @@ struct BatchResponseTests {
     #expect(String(buffer: body).contains(#""retryable":\#(retryAfter != nil)"#), "\(String(buffer: body))")
   }
 
+  @Test(arguments: [(503, OutcomeClass.retry), (422, .final)])
+  func `in a mixed batch an item states the class of a response that was not split`(
+    status: Int, outcome: OutcomeClass
+  ) throws {
+    let own = BatchElement.unsplit(status: status, outcome, retryAfter: nil)
+    let isFinal = outcome == .final
+    for element in [own] + (isFinal ? [.recorded(Self.record(status, "no"))] : []) {
+      let mixed = response(.recorded(Self.record(201, "1")), element)
+      guard case .assembled(207, let body) = mixed else { throw Failure.notAssembled }
+      let text = String(buffer: body)
+      #expect(text.contains(isFinal ? #""code":"response_not_kept""# : #""code":"upstream_unreachable""#))
+      #expect(text.contains(#""retryable":\#(!isFinal)"#), "\(text)")
+      #expect(text.contains(#""original_status":422"#) == isFinal, "\(text)")
+    }
+  }
+
   @Test func `a batch of which a part is refused is no success`() throws {
     let mixed = response(.executed(ByteBuffer(string: "1")), .refused(.keyExpired))
     guard case .assembled(207, let body) = mixed else {

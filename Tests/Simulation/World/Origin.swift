@@ -108,7 +108,7 @@ final class Origin: @unchecked Sendable {
   ]
   /// Losses, and refusals after them, of what may run again.
   static let wavering: [Rule: [(Kind, Double)]] = [
-    .retry: [(.cutAfter, 20), (.busy, 30)], .remove: [(.cutAfter, 20), (.busy, 30)],
+    .retry: [(.cutAfter, 40), (.busy, 40)], .remove: [(.cutAfter, 40), (.busy, 40)],
   ]
   /// Refusals, whose outcome is known: nothing may be held as unknown.
   static let refusing = healthy + [(.refused, 15), (.turnedAway, 3), (.leaving, 3)]

@@ -78,6 +78,8 @@ extension World {
       let payload = intent.payloads.firstIndex(where: { $0 == record.runs.last?.payload })
     else { return }
     hiccupSpan = nil
+    // A node that has sent it knows more of it.
+    let others = nodes.indices.filter { index in !record.sent.contains { $0.node == index } }
     schedule.after(Span(seconds: 0.0005)) { [self] in
       guard isStorm else { return }
       judge.disturbances.append(schedule.now)
@@ -89,7 +91,8 @@ extension World {
       }
       for number in 1...3 {
         schedule.after(Span(seconds: 0.004 * Double(number))) { [self] in
-          clients.deliver(intent, payload, timeOut: Span(seconds: 3)) { _ in }
+          let node = others.isEmpty ? nil : others[dice.below(others.count)]
+          clients.deliver(intent, payload, to: node, timeOut: Span(seconds: 3)) { _ in }
         }
       }
     }

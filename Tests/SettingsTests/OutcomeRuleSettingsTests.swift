@@ -224,7 +224,7 @@ struct OutcomeRuleSettingsTests {
     ("[{status: 2xx, is: retry}]", "retry (200 and others)"),
     ("[{status: 201, is: deleted}]", "deleted (201)"),
     ("[{status: 200-201, is: unknown}]", "unknown (200 and others)"), ("[{status: 202, is: unknown}]", nil),
-    // What a backend calls a failure in a response of success.
+    // A failure that a backend states in a response of success.
     ("[{status: 200, json: {/errors: present}, is: deleted}]", nil),
     ("[{header: {X-Failed: present}, is: retry}]", nil),
     ("[{status: 200, is: final}, {status: 2xx, is: retry}]", "retry (201 and others)"),

@@ -1,6 +1,6 @@
 import Wire
 
-/// What identifies the caller in the value of `Authorization`.
+/// The part of the value of `Authorization` that identifies the caller.
 enum CredentialsReading: Equatable {
   /// The scheme is another one.
   case otherScheme

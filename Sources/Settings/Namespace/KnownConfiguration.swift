@@ -178,7 +178,7 @@ extension KnownConfiguration.Route {
     guard parts.count == caller.count, sources.count == keys?.count,
       let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? "")
     else { return nil }
-    // Where it is not known, a request without a part may have a record.
+    // An unknown treatment counts as `allow`: a request without a part may have a record then.
     let treatment = anonymous.flatMap(CallerPolicy.Anonymous.init) ?? .allow
     policy.caller = CallerPolicy(parts: parts, anonymous: treatment)
     policy.key.from = sources

@@ -84,7 +84,7 @@ struct OutcomeRuleTests {
     (#"{"a":null}"#, "/a", .present, false), (#"{"a":{}}"#, "/a", .present, true),
     (#"{"a":false}"#, "/a", .present, true), (#"{"a":""}"#, "/a", .present, true),
     (#"{"b":1}"#, "/a", .present, false), (#"{"a":{}}"#, "/a", .text("{}"), false),
-    // What cannot be read with certainty meets no rule.
+    // A body that cannot be read with certainty meets no rule.
     (#"{"a":1,"a":2}"#, "/a", .present, false), (#"{"a":1,"b":2,"b":3}"#, "/a", .present, false),
     (#"{"a":1"#, "/a", .present, false), ("", "/a", .present, false), (nil, "/a", .present, false),
     ("a=1", "/a", .present, false), ("\n {\"a\" : 1 }\n", "/a", .text("1"), true),
@@ -131,7 +131,7 @@ struct OutcomeRuleTests {
     #expect(Self.outcome(503, [("Via", "1.1 varnish")], on: route) == .final)
     #expect(Self.outcome(409, [("Retry-After", "1")], on: route) == .final)
     #expect(Self.outcome(408, body: #"{"code":"canceled"}"#, on: route) == .retry)
-    // Where no rule fits, the signs count as without rules.
+    // If no rule fits, the signs count as without rules.
     let other = Self.route([Self.rule([503...503], header: ["x-a": .present], is: .final)])
     #expect(Self.outcome(503, [("Via", "1.1 varnish")], on: other) == .unknown)
     #expect(Self.outcome(409, [("Retry-After", "1")], on: other) == .retry)

@@ -20,7 +20,7 @@ enum PathEntry {
 
 /// The part of a record that its path depends on.
 struct PathRecord {
-  /// Where an owner holds it, with the end of the lease. A completed record may be a tombstone.
+  /// The record's state, with the end of an owner's lease. A completed record may be a tombstone.
   enum State: Equatable { case inFlight(leaseUntil: StoreInstant), unknown, released, completed }
 
   let state: State

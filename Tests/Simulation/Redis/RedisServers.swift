@@ -138,7 +138,7 @@ final class RedisServers: @unchecked Sendable {
   }
 }
 
-// What commands make of records.
+// The changes of records by commands.
 extension RedisServers {
   private func changed(
     _ key: Bytes, _ before: Keyspace.Entry?, _ after: Keyspace.Entry?, at host: RedisHost

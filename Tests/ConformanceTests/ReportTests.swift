@@ -41,7 +41,7 @@ struct ReportTests {
     #expect(text.contains(#"-H $'Idempotency-Key: "key-1\x0a\x00"'"#))
     #expect(text.contains(#"--data-binary '{"item":"it'\''s"}'"#))
     #expect(text.contains("1 pass, 1 fail, 1 warn, 1 info, 1 skip, 1 inconclusive"))
-    #expect(text.contains("Semel behaves alike with\n  listen:"))
+    #expect(text.contains("Semel recommends for the API\n  listen:"))
     #expect(!text.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\n" })
   }
 
@@ -75,6 +75,9 @@ struct ReportTests {
     #expect(json.value(at: "/cases/1/exchanges/0/status") == .number("201"))
     #expect(json.value(at: "/cases/1/exchanges/0/method") == .string("POST"))
     #expect(json.value(at: "/semel_configuration") != nil)
+    // Nothing was seen that Semel should not repeat.
+    #expect(json.value(at: "/alike_configuration") == .null)
+    #expect(json.value(at: "/answers/charged_twice/answer") == .string("unknown"))
   }
 
   @Test func `a long key is shortened`() {
@@ -82,7 +85,7 @@ struct ReportTests {
     #expect(line.count < 300 && line.contains("(70000 bytes)"))
   }
 
-  @Test func `the configuration behaves as the API was seen to`() {
+  @Test func `the configuration keeps to what clients know, and repeats a fault only where it is marked`() {
     var setup = Setup(
       endpoint: Endpoint("https://api.example.com/v1/orders")!,
       payloads: Payloads(Array(#"{"item":"book"}"#.utf8)))
@@ -105,14 +108,21 @@ struct ReportTests {
           "2.6/application-4xx", Verdict(.info, "not stored: the corrected request runs"), 422, 422, 201),
         result("2.3/after-expiry", Verdict(.info, "runs again"), 201, 201),
       ])
-    let text = Profile(report).configuration
+    let recommended = Profile(report).configuration(.recommended)
+    let alike = Profile(report).configuration(.alike)
     for member in [
       #"api: {url: "https://api.example.com"}"#, #"path: "/v1/orders""#, "idempotency: optional",
-      "mismatch_status: 400", "duplicates: reject", "fingerprint: {body: raw}", "outcomes: {retry: [422]}",
-      "retention: 5s", #"caller: {parts: ["header:X-Api-Key"]}"#,
+      "mismatch_status: 400", "duplicates: reject", "outcomes: {retry: [422]}",
+      #"caller: {parts: ["header:X-Api-Key"]}"#,
     ] {
-      #expect(text.contains(member), "\(member) in \(text)")
+      #expect(recommended.contains(member) && alike.contains(member), "\(member) in \(recommended)\(alike)")
     }
+    for fault in ["fingerprint: {body: raw}", "retention: 5s", "remember: 5s"] {
+      #expect(alike.contains(fault) && !recommended.contains(fault), "\(fault) in \(recommended)\(alike)")
+    }
+    let lines = Profile(report).lines
+    let mark = lines.firstIndex { $0.hasPrefix("NOT RECOMMENDED") } ?? 0
+    #expect(lines.firstIndex { $0.contains("retention: 5s") } ?? 0 > mark && mark > 0, "\(lines)")
     #expect(Profile(report).behaviour.contains { $0.name == "keys" && $0.value == "bare only" })
   }
 
@@ -139,18 +149,21 @@ struct ReportTests {
     let ignoring = try profile(["1", "2", "3"], executions: 3)
     #expect(ignoring.behaviour.first { $0.name == "keys" }?.value.hasPrefix("ignored") == true)
     #expect(ignoring.lines.contains("Semel in front of the API makes keys count there, with"))
-    #expect(!ignoring.configuration.contains("fingerprint"), "\(ignoring.configuration)")
+    #expect(ignoring.alikeConfiguration == nil)
+    let text = ignoring.configuration(.recommended)
+    #expect(!text.contains("fingerprint") && !text.contains("shared"), "\(text)")
     // Its own port is not taken, and its key's field reaches it.
-    #expect(ignoring.configuration.contains(#"listen: [{address: "127.0.0.1:8090"}]"#))
-    #expect(ignoring.configuration.contains("\nunderscores: pass\nroutes:\n"))
+    #expect(text.contains(#"listen: [{address: "127.0.0.1:8090"}]"#))
+    #expect(text.contains("\nunderscores: pass\nroutes:\n"))
     // The responses alone do not tell.
-    #expect(try profile(["", "", ""], executions: 3).configuration.contains("fingerprint") == false)
+    #expect(try profile(["", "", ""], executions: 3).alikeConfiguration == nil)
   }
 
-  @Test func `an API that compares no payloads gets a fingerprint without the body`() throws {
+  @Test func `an API that compares no payloads is recommended a route that does`() throws {
     let keeping = try profile(["1", "1", "1"], executions: 1)
-    #expect(keeping.lines.contains("Semel behaves alike with"))
-    #expect(keeping.configuration.contains("fingerprint: {body: none}"), "\(keeping.configuration)")
+    #expect(keeping.lines.contains("Semel recommends for the API"))
+    #expect(!keeping.configuration(.recommended).contains("fingerprint"))
+    #expect(try #require(keeping.alikeConfiguration).contains("fingerprint: {body: none}"))
   }
 
   @Test func `results that all keys share suggest neither one caller nor a fingerprint without the body`()
@@ -168,13 +181,12 @@ struct ReportTests {
       return Profile(Report(setup: setup, keyStyle: .quoted, results: [result]))
     }
     let unknown = try profile()
-    #expect(!unknown.configuration.contains("fingerprint"), "\(unknown.configuration)")
-    #expect(!unknown.configuration.contains("shared"), "\(unknown.configuration)")
-    #expect(!unknown.lines.contains("Semel behaves alike with"))
+    let lines = unknown.lines.joined(separator: "\n")
+    #expect(!lines.contains("fingerprint") && !lines.contains("shared"), "\(lines)")
+    #expect(unknown.alikeConfiguration == nil)
     evidence.executions = .exactly(1)
-    let known = try profile()
-    #expect(known.configuration.contains("fingerprint: {body: none}"), "\(known.configuration)")
-    #expect(known.lines.contains("Semel behaves alike with"))
+    let known = try #require(try profile().alikeConfiguration)
+    #expect(known.contains("fingerprint: {body: none}") && known.contains("shared: true"), "\(known)")
   }
 
   @Test func `a field for the next proxy is no part of the caller`() throws {
@@ -182,9 +194,12 @@ struct ReportTests {
       endpoint: try #require(Endpoint("http://127.0.0.1/")), payloads: Payloads(Array("{}".utf8)))
     setup.headers = [HeaderLine(name: "Proxy-Authorization", value: "Basic YTpi")]
     let alone = Profile(Report(setup: setup, keyStyle: .bare, results: []))
-    #expect(alone.configuration.contains("caller: {shared: true}"))
+    #expect(alone.alikeConfiguration?.contains("caller: {shared: true}") == true)
+    let named = #"caller: {parts: ["header:Authorization"]} # name the field"#
+    #expect(alone.configuration(.recommended).contains(named))
     setup.headers.append(HeaderLine(name: "X-Api-Key", value: "secret"))
     let both = Profile(Report(setup: setup, keyStyle: .bare, results: []))
-    #expect(both.configuration.contains(#"caller: {parts: ["header:X-Api-Key"]}"#))
+    #expect(both.configuration(.recommended).contains(#"caller: {parts: ["header:X-Api-Key"]}"#))
+    #expect(both.alikeConfiguration == nil)
   }
 }

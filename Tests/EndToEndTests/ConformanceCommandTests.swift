@@ -27,6 +27,7 @@ struct ConformanceCommandTests {
     let cases: [Case]
     let behaviour: [String: String]
     let semel_configuration: String
+    let alike_configuration: String?
   }
 
   private func conformance(_ url: String, _ more: [String]) async throws -> Outcome {
@@ -118,22 +119,29 @@ struct ConformanceCommandTests {
   {
     try await Rig.run(Configuration(route: ["caller": "{shared: true}"])) { rig in
       let only = [
-        "--only", "2.6/retry-runs-once,2.7/reuse-status,2.7/missing-400,5/other-caller-runs",
+        "--only",
+        "2.6/retry-runs-once,2.7/reuse-status,2.7/missing-400,5/other-caller-runs,5/other-caller-sees-nothing",
       ]
       for (port, isShared) in [(rig.backend.port, false), (rig.semel.ports.proxy, true)] {
         let outcome = try await self.conformance(at: port, before: rig.backend, only)
         #expect(outcome.exit == .code(1), "\(outcome.errors)")
         let keys = try #require(outcome.document?.behaviour["keys"])
         #expect((keys == "ignored: each delivery with the same key runs") != isShared, "\(keys)")
-        let text = try #require(outcome.document?.semel_configuration)
-        #expect(text.contains("caller: {shared: true}") == isShared, "\(text)")
-        // Another payload has run under the same key, or was refused.
-        #expect(!text.contains("fingerprint:"), "\(text)")
-        let directory = TemporaryDirectory()
-        try text.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
-        let check = try ManagedProcess([SemelProcess.binary, "check", directory.file("semel.yaml")])
-        #expect(try await check.exit() == .code(0), "\(text)\(check.errors)")
-        #expect(check.output.contains("good: 1 route, 1 upstream"), "\(check.output)")
+        let recommended = try #require(outcome.document?.semel_configuration)
+        #expect(!recommended.contains("shared: true"), "\(recommended)")
+        let alike = outcome.document?.alike_configuration
+        #expect(alike?.contains("caller: {shared: true}") == (isShared ? true : nil), "\(alike ?? "")")
+        let answer = isShared ? "another's response?  yes" : "charged twice?             yes"
+        #expect(outcome.errors.contains(answer), "\(outcome.errors)")
+        for text in [recommended, alike].compactMap(\.self) {
+          // Another payload has run under the same key, or was refused.
+          #expect(!text.contains("fingerprint:"), "\(text)")
+          let directory = TemporaryDirectory()
+          try text.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+          let check = try ManagedProcess([SemelProcess.binary, "check", directory.file("semel.yaml")])
+          #expect(try await check.exit() == .code(0), "\(text)\(check.errors)")
+          #expect(check.output.contains("good: 1 route, 1 upstream"), "\(check.output)")
+        }
       }
     }
   }

@@ -14,6 +14,10 @@ struct ConformanceCommand: AsyncParsableCommand {
       --dry-run it only states what it would send, and a target that is not on this machine requires --yes. Nobody \
       else must use the endpoint meanwhile, since executions are counted by the oracle.
 
+      The report begins with three answers, and the command ends with them on standard error: is anyone charged twice, \
+      does anyone see another's response, what is missing. The report ends with the configuration that Semel \
+      recommends for the API.
+
       Verdicts: pass; fail (a MUST is violated); warn (a SHOULD); info (a behaviour that the draft leaves open); skip; \
       inconclusive (for want of an oracle, never passed). Exit codes: 0 no MUST is violated, 1 one is, or the request \
       is not accepted at all, 2 wrong usage, or an oracle that cannot be read before anything is created, 3 the \
@@ -69,6 +73,8 @@ struct ConformanceCommand: AsyncParsableCommand {
     try prepareOutput()
     let report = try await report(setup, plan)
     try write(report.text(format))
+    // The last lines that a terminal shows, also where the report goes to a file or is long.
+    StandardError.print(report.answers.joined(separator: "\n"))
     if report.hasFailed { throw ExitCode.failure }
   }
 

@@ -1,15 +1,30 @@
 import Wire
 
 extension Profile {
-  /// A whole configuration of Semel whose route behaves like the API, as far as Semel can. For an API that ignores
-  /// keys, it is a route that protects its requests.
-  var configuration: String {
+  /// The purposes of a configuration.
+  enum Purpose {
+    /// A route that protects the API's requests, and keeps to what its clients know already.
+    case recommended
+    /// A route that behaves like the API, as far as Semel can, with the API's faults.
+    case alike
+  }
+
+  /// A whole configuration of Semel for the API.
+  func configuration(_ purpose: Purpose) -> String {
     """
     \(members.joined(separator: "\n"))
     routes:
-      - \(routeMembers.joined(separator: "\n    "))
+      - \(routeMembers(purpose).joined(separator: "\n    "))
 
     """
+  }
+
+  /// The configuration that behaves like the API; `nil` if the recommended one does, and for an API of which nothing
+  /// shows that it takes keys.
+  var alikeConfiguration: String? {
+    guard !ignoresKeys, !showsNoKeys else { return nil }
+    let alike = configuration(.alike)
+    return alike == configuration(.recommended) ? nil : alike
   }
 
   /// The top-level members but for the routes.
@@ -24,41 +39,46 @@ extension Profile {
 
   /// Whether a field by which requests are identified reaches the API only if Semel passes underscores.
   private var passesUnderscores: Bool {
-    setup.keyHeader.contains("_") || callerPart.map { $0.hasPrefix("header:") && $0.contains("_") } == true
+    setup.keyHeader.contains("_")
+      || setup.callerPart.map { $0.hasPrefix("header:") && $0.contains("_") } == true
   }
 
   private var origin: String {
     "\(setup.endpoint.isSecure ? "https" : "http")://\(setup.endpoint.authority)"
   }
 
-  private var routeMembers: [String] {
+  private func routeMembers(_ purpose: Purpose) -> [String] {
     [
       "name: api",
       "match: {methods: [\(setup.method)], path: \(setup.endpoint.path.jsonString)}",
       "key: {from: [\("header:\(setup.keyHeader)".jsonString)]}",
-      "caller: \(caller)",
+      "caller: \(caller(purpose))",
       response("2.7/missing-400", 0)?.isSuccess == true ? "idempotency: optional" : "idempotency: required",
       mismatchStatus.map { "mismatch_status: \($0)" },
       duplicates.map { "duplicates: \($0)" },
-      fingerprint.map { "fingerprint: {body: \($0)}" },
       retry.map { "outcomes: {retry: [\($0)]}" },
+    ].compactMap(\.self) + (purpose == .alike ? faults : [])
+  }
+
+  /// The members that weaken a route to what the API does: payloads that are not compared, or by their bytes alone, and
+  /// keys that are forgotten early.
+  private var faults: [String] {
+    [
+      fingerprint.map { "fingerprint: {body: \($0)}" },
       retention.map { "retention: \($0)\n    remember: \($0)" },
     ].compactMap(\.self)
   }
 
-  /// The field by which the check knows callers; without one all are one caller. Where an option may name a caller but
-  /// no part, or nothing is known of keys, the reader is to name the field: one caller must not get the responses to
-  /// another one.
-  private var caller: String {
-    if let callerPart { return "{parts: [\(callerPart.jsonString)]}" }
-    guard showsNoKeys || !sharesKeys && setup.mayNameCaller else { return "{shared: true}" }
+  /// The field by which the check knows callers. If the check knows none, the reader is to name the field: one caller
+  /// must not get the responses to another one. Callers share their keys only to behave like an API that has them do so.
+  private func caller(_ purpose: Purpose) -> String {
+    if purpose == .alike, sharesKeys || !setup.mayNameCaller { return "{shared: true}" }
+    if let part = setup.callerPart { return "{parts: [\(part.jsonString)]}" }
     return "{parts: [\"header:Authorization\"]} # name the field by which the API knows its callers"
   }
 
   /// True if another caller was seen to get the first one's responses.
   private var sharesKeys: Bool { verdict("5/other-caller-runs")?.kind == .fail }
-
-  private var callerPart: String? { sharesKeys ? nil : setup.callerPart }
 
   /// The status of a mismatch, if Semel has it.
   private var mismatchStatus: Int? {

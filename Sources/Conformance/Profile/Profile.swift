@@ -1,4 +1,4 @@
-/// The behaviour of an API as the check has seen it, and a configuration of Semel that behaves alike.
+/// The behaviour of an API as the check has seen it, and the configuration of Semel for it.
 struct Profile {
   private let report: Report
 
@@ -25,10 +25,15 @@ struct Profile {
     }
     let title =
       ignoresKeys || showsNoKeys
-      ? "Semel in front of the API makes keys count there, with" : "Semel behaves alike with"
-    return ["The API's behaviour"] + rows + ["", title]
-      + configuration.split(separator: "\n").map { "  " + $0 }
+      ? "Semel in front of the API makes keys count there, with" : "Semel recommends for the API"
+    return ["The API's behaviour"] + rows + ["", title] + Self.indented(configuration(.recommended))
+      + (alikeConfiguration.map {
+        ["", "NOT RECOMMENDED, since it repeats the API's weaknesses: Semel behaves alike with"]
+          + Self.indented($0)
+      } ?? [])
   }
+
+  private static func indented(_ text: String) -> [String] { text.split(separator: "\n").map { "  " + $0 } }
 
   /// Whether every delivery with one key ran, as far as an oracle of executions shows it.
   var ignoresKeys: Bool {
@@ -118,7 +123,7 @@ struct Profile {
 
 extension Evidence {
   /// Whether the script's requests have run more than once.
-  fileprivate var ranAgain: Bool {
+  var ranAgain: Bool {
     switch executions {
     case .exactly(2...), .atLeast(2...): true
     case .exactly, .atLeast, .unknown: false

@@ -2,16 +2,29 @@
 enum JSONReport {
   static func text(_ report: Report) -> String {
     let profile = Profile(report)
+    let answers = Answers(report)
     let document = object([
       ("url", .string(report.setup.endpoint.url)),
       ("profile", .string(report.setup.expected.name)),
       ("failed", .bool(report.hasFailed)),
+      (
+        "answers",
+        object([
+          ("charged_twice", answer(answers.chargedTwice)), ("sees_another", answer(answers.seesAnother)),
+          ("missing", .string(answers.missing)),
+        ])
+      ),
       ("counts", object(Verdict.Kind.allCases.map { ($0.rawValue, .number("\(report.count($0))")) })),
       ("cases", .array(report.results.map { result($0, at: report.setup.endpoint) })),
       ("behaviour", object(profile.behaviour.map { ($0.name, .string($0.value)) })),
-      ("semel_configuration", .string(profile.configuration)),
+      ("semel_configuration", .string(profile.configuration(.recommended))),
+      ("alike_configuration", profile.alikeConfiguration.map(JSONValue.string) ?? .null),
     ])
     return document.text() + "\n"
+  }
+
+  private static func answer(_ answer: Answers.Answer) -> JSONValue {
+    object([("answer", .string(answer.kind.rawValue)), ("reason", .string(answer.reason))])
   }
 
   private static func result(_ result: CaseResult, at endpoint: Endpoint) -> JSONValue {

@@ -1,7 +1,9 @@
-/// The report for a person: a table for each section, each failure with its exchanges, and the API's profile.
+/// The report for a person: three answers, a table for each section, each failure with its exchanges, and the API's
+/// profile.
 enum TextReport {
   static func text(_ report: Report) -> String {
     var lines = ["\(report.setup.endpoint.url), profile \(report.setup.expected.name)", ""]
+    lines += Answers(report).lines + [""]
     for (section, results) in report.sections {
       let number = section == .beyond ? "" : section.rawValue + " "
       lines.append(number + section.title)
@@ -10,9 +12,11 @@ enum TextReport {
     }
     lines += problems(report)
     lines += [summary(report), ""] + Profile(report).lines
-    // A terminal would take control characters of the endpoint for commands.
-    return lines.joined(separator: "\n").filter { $0 == "\n" || !Self.isControl($0) } + "\n"
+    return printable(lines.joined(separator: "\n")) + "\n"
   }
+
+  /// A text without the control characters of the endpoint, which a terminal would take for commands.
+  static func printable(_ text: String) -> String { text.filter { $0 == "\n" || !isControl($0) } }
 
   private static func row(_ result: CaseResult) -> String {
     let reason = result.verdict.reason

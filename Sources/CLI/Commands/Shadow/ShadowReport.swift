@@ -9,7 +9,8 @@ struct ShadowReport: ParsableCommand {
     discussion: """
       The counts are those of one node since its start. WAITED: requests that would have waited for the outcome of \
       another delivery. RUN AGAIN: requests that the backend ran although it had run, or was running, an earlier one of \
-      the same intent; Semel would have prevented each of them.
+      the same intent; Semel would have prevented each of them. A backend with a table of keys of its own may have \
+      recognised them, and Semel cannot see that: what such a backend did with them is in its own table.
       """)
 
   @Flag(help: "Print JSON, a line for each route.")
@@ -26,6 +27,10 @@ struct ShadowReport: ParsableCommand {
       return print("No route is shadowed, or no request of one has come since Semel started.")
     }
     printTable(routes)
+    guard routes.contains(where: { $0.runAgain > 0 }) else { return }
+    print(
+      "RUN AGAIN counts requests that reached the backend again. A table of keys of its own may have recognised them."
+    )
   }
 
   private func printJSON(_ routes: [ShadowCounts]) throws {

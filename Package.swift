@@ -178,6 +178,7 @@ let package = Package(
     module("Platform", ["Idempotency", "Wire", nioCore, nioPosix, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", "Wire", server("Yams", "Yams")]),
+    module("OpenAPI", ["Idempotency", "Wire", server("Yams", "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
     module("Telemetry", ["Idempotency", "Platform", "Wire", coreMetrics, logging]),
     module(
@@ -214,8 +215,10 @@ let package = Package(
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "Platform", "Proxy", "Settings",
-        "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging,
+        "Admin", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "OpenAPI", "Platform", "Proxy",
+        "Settings", "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix,
+        coreMetrics,
+        logging,
         lifecycle,
         server("ArgumentParser", "swift-argument-parser"),
         server("UnixSignals", "swift-service-lifecycle"),
@@ -274,6 +277,7 @@ let package = Package(
     tests(
       "SettingsTests",
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", server("Yams", "Yams")]),
+    tests("OpenAPITests", ["OpenAPI", "Idempotency", "Settings", server("Yams", "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
     tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics, logging]),
     tests("AdminTests", ["Admin", "Idempotency", "Telemetry", logging, httpTypes]),

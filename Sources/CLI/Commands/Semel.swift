@@ -14,7 +14,7 @@ struct Semel: AsyncParsableCommand {
     version: Version.text,
     subcommands: [
       Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, ShadowReport.self,
-      StoreCommand.self, Health.self, ConformanceCommand.self,
+      StoreCommand.self, Health.self, ConformanceCommand.self, OpenAPICommand.self,
     ])
 
   static func main() async {

@@ -71,6 +71,30 @@ public struct RouteTable: Sendable {
     }
   }
 
+  /// The protected route that requests to a documented operation meet, and whether all of them do; `nil` if none does.
+  /// A route that depends on fields, on the body, or on a host that is not known takes some of them alone.
+  ///
+  /// - Parameters:
+  ///   - host: The host without its port; `nil` if it is not known.
+  ///   - path: A path for which any other with the same literal segments may stand.
+  public func documented(
+    method: String, host: String?, path: String
+  ) -> (policy: RoutePolicy, isCertain: Bool)? {
+    let found: (policy: RoutePolicy, isCertain: Bool)? = Array(path.utf8).withUnsafeBytes { path in
+      FormatSuffix.choose(path, policy: \.policy, isEnforced: { $0.policy.isEnforced }) { path in
+        var isCertain = true
+        for entry in entries where entry.fits(method: method, host: host, path: path) {
+          let isConditional =
+            !entry.headers.isEmpty || entry.graphql != nil || entry.host != nil && host == nil
+          if isConditional { isCertain = false }
+          if entry.route.policy.isEnforced || !isConditional { return (entry.route.policy, isCertain) }
+        }
+        return nil
+      }
+    }
+    return found?.policy.isEnforced == true ? found : nil
+  }
+
   /// Whether any route matches the path as it is, without regard to its suffix.
   func fits(
     _ head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
@@ -154,6 +178,12 @@ extension RouteTable.Entry {
   ) -> Bool {
     guard self.host?.matches(host) ?? true, self.path?.matches(path) ?? true else { return false }
     return headers.isEmpty || headers.allSatisfy { head.has($0) }
+  }
+
+  /// Whether all but the fields and the body of a documented request fits.
+  fileprivate func fits(method: String, host: String?, path: UnsafeRawBufferPointer) -> Bool {
+    Array(method.utf8).withUnsafeBytes(methods.contains) && self.path?.matches(path) ?? true
+      && host.map { Array($0.utf8).withUnsafeBytes { self.host?.matches($0) ?? true } } ?? true
   }
 
   /// Whether all but the fields and the body of a request fits.

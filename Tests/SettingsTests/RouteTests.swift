@@ -153,9 +153,24 @@ struct RouteTests {
     #expect(two.lease == 5000)
   }
 
-  @Test func `remember follows a longer retention if it is not set`() throws {
-    #expect(try load(route("retention: 48h")).routes[0].remember == .seconds(48 * 3600))
+  @Test func `remember is twice retention if it is not set, and a day at least`() throws {
+    #expect(try load(route("retention: 24h")).routes[0].remember == .seconds(48 * 3600))
+    #expect(try load(route("retention: 48h")).routes[0].remember == .seconds(96 * 3600))
     #expect(try load(route("retention: 1h")).routes[0].remember == .seconds(24 * 3600))
+    // Twice the longest span is none.
+    let longest = try load(route("retention: 36500d")).routes[0]
+    #expect(longest.remember == longest.retention)
+    #expect(try load(route("retention: 2h, remember: 2h")).routes[0].remember == .seconds(2 * 3600))
+  }
+
+  @Test func `remember of the defaults counts before twice a route's retention`() throws {
+    func remember(_ defaults: String) throws -> Milliseconds {
+      try load(
+        upstream + "defaults: {\(defaults)}\nroutes: [{name: r, retention: 26h, caller: {parts: [address]}}]"
+      ).routes[0].remember
+    }
+    #expect(try remember("remember: 30h") == .seconds(30 * 3600))
+    #expect(try remember("retention: 40h") == .seconds(52 * 3600))
   }
 
   @Test func `a route that is off needs no caller`() throws {
@@ -200,7 +215,7 @@ struct RouteTests {
     let own = try read("profile: stripe", "mismatch_status: 409, idempotency: required")
     #expect(own.profile == .stripe && own.mismatchStatus == 409 && own.idempotency == .required)
     let paypal = try read("retention: 1h", "profile: paypal")
-    #expect(paypal.retention == .seconds(45 * 86400) && paypal.remember == paypal.retention)
+    #expect(paypal.retention == .seconds(45 * 86400) && paypal.remember == .seconds(90 * 86400))
     let webhook = try read("retention: 1h", "profile: webhook")
     #expect(
       webhook.caller?.isShared == true && webhook.recipe.body == .none && webhook.retention == .seconds(3600))

@@ -86,7 +86,7 @@ struct SampleTests {
     #expect(route.maxWaiters == 64)
     #expect(route.lease == 30_000)
     #expect(route.retention == 86_400_000)
-    #expect(route.remember == 86_400_000)
+    #expect(route.remember == 172_800_000)
     #expect(route.unknownRetention == 2_592_000_000)
     #expect(route.onUnknown == .hold)
     #expect(route.maxAttempts == nil)

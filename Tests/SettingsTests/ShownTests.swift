@@ -61,7 +61,7 @@ struct ShownTests {
       #""from":["header:x-key","query:k","json:/a/b","form:f",["query:a","header:b"],"payload"]"#,
       #""profile":"stripe","idempotency":"optional""#,
       #""parts":["cookie:s","query:q","json:/a","client_certificate:san","address"]"#,
-      #""retention":"36h","remember":"36h""#,
+      #""retention":"36h","remember":"3d""#,
       #""outcomes":{"final":[],"retry":[500,"4xx"],"unknown":[]}"#, #""max_request_body":"1536KiB""#,
     ] {
       #expect(shown.contains(part), "\(part) in \(shown)")

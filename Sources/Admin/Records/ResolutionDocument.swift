@@ -63,7 +63,7 @@ struct ResolutionDocument: OperatorDocument {
     return .applied(
       Completion(
         outcome: .whole(response), retention: policy?.retention ?? Self.day,
-        remember: max(policy?.remember ?? Self.day, remember)))
+        remember: max(policy?.remember ?? Self.day + Self.day, remember)))
   }
 
   /// The record's route: the one that the record names, or else that is given.

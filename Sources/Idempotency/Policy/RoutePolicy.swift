@@ -65,8 +65,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public var lease: Milliseconds = .seconds(30)
   /// The time for which a response is replayed, from completion on.
   public var retention: Milliseconds = .seconds(24 * 3600)
-  /// The time for which a record is remembered, from completion on; at least `retention`.
-  public var remember: Milliseconds = .seconds(24 * 3600)
+  /// The time for which a record is remembered, from completion on; at least `retention`. Twice that by default, so that
+  /// a retry after `retention` is refused and does not run.
+  public var remember: Milliseconds = .seconds(48 * 3600)
   /// The time for which an unknown record is kept before it becomes a tombstone.
   public var unknownRetention: Milliseconds = .seconds(30 * 24 * 3600)
   /// The classes of responses.

@@ -4,7 +4,7 @@ public enum RouteProfile: String, Sendable, CaseIterable {
   case ietf
   /// Stripe's API: optional keys, and its error objects.
   case stripe
-  /// PayPal's REST APIs: `PayPal-Request-Id`, remembered for 45 days, and its error objects.
+  /// PayPal's REST APIs: `PayPal-Request-Id`, replayed for 45 days, and its error objects.
   case paypal
   /// Square's APIs: a required member of the body, and its error list.
   case square

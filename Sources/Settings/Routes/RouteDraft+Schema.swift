@@ -55,7 +55,7 @@ extension RouteDraft {
     Member(
       "remember", \.policy.remember, .duration(atLeast: .seconds(1)),
       "the time for which a key is remembered; at least `retention`"
-    ).standard("`24h`, or a longer `retention`")
+    ).standard("twice `retention`, at least `24h`")
     Member(
       "unknown_retention", \.policy.unknownRetention, .duration(atLeast: .seconds(1)),
       "the time for which an unknown outcome is kept"

@@ -23,7 +23,7 @@ struct RouteDraft {
     name: "", match: RouteMatch(), upstream: UpstreamSettings(name: "", address: .unix(path: "")))
   var upstream: String?
   var patterns = OutcomePatterns()
-  /// Whether `remember` is given. Otherwise it follows a longer `retention`.
+  /// Whether `remember` is given. Otherwise it follows `retention`.
   var hasRemember = false
   /// Whether `key.from` is given, by the route or by `defaults`.
   var hasKeySources = false
@@ -89,7 +89,7 @@ extension RouteDraft {
 
   mutating func adoptRetention(_ section: Section) {
     hasRemember = hasRemember || section["remember"] != nil
-    if !hasRemember { policy.remember = max(Self.minRemember, policy.retention) }
+    if !hasRemember { policy.remember = Self.remember(after: policy.retention) }
     guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
     let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
     if let member = section["remember"] {
@@ -108,8 +108,12 @@ extension RouteDraft {
     ["retention", "remember"].contains { reader.hasRefused("defaults.\($0)") }
   }
 
-  /// The value of `remember` if neither it nor a longer retention is given.
-  private static let minRemember = Self().policy.remember
+  /// The value of `remember` if it is not given: twice the retention, and a day for a short one, after which no client
+  /// retries any more.
+  private static func remember(after retention: Milliseconds) -> Milliseconds {
+    let twice = retention > Milliseconds(TimeSpan.max.count / 2) ? TimeSpan.max : retention + retention
+    return max(.seconds(24 * 3600), twice)
+  }
 
   func checkShadow(_ section: Section) {
     guard policy.shadow, section.isSound("shadow", "idempotency"), let member = section["shadow"] else {

@@ -19,7 +19,7 @@ struct ClaimEndTests {
   func `classifies a response by its status`(status: Int, outcome: OutcomeClass) {
     let action = Self.responded(status: status)
     switch outcome {
-    case .final: #expect(action == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+    case .final: #expect(action == .complete(retention: .seconds(86_400), remember: .seconds(172_800)))
     case .retry:
       #expect(action == .release([401, 403, 429].contains(status) ? .deleted : .remembered))
     case .unknown: #expect(action == .markUnknown)
@@ -45,7 +45,7 @@ struct ClaimEndTests {
     let claim = Claim.sample(attempt: 2, followsUnknown: true)
     #expect(Self.responded(status: 409, claim: claim) == .markUnknown)
     #expect(Self.responded(status: 412, claim: claim) == .markUnknown)
-    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(172_800))
     #expect(Self.responded(status: 409) == final)
     let listed = Route.sample { $0.outcomes = OutcomeTable(final: [.status(409)]) }
     #expect(Self.responded(status: 409, claim: claim, route: listed) == final)
@@ -57,7 +57,7 @@ struct ClaimEndTests {
   @Test(arguments: [303, 400, 404, 422, 500, 501])
   func `after a lost outcome only a success or a named status is final`(status: Int) {
     let claim = Claim.sample(attempt: 2, followsUnknown: true)
-    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(172_800))
     #expect(Self.responded(status: status) == final)
     #expect(Self.responded(status: status, claim: claim) == .markUnknown)
     for success in [200, 201, 204] { #expect(Self.responded(status: success, claim: claim) == final) }
@@ -79,7 +79,7 @@ struct ClaimEndTests {
   ) {
     var beside = Self.owning()
     let action = beside.responded(.sample(status: status, isBesideUnknown: true))
-    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(172_800))
     #expect(action == release.map { .release($0) } ?? final)
     var lost = Self.owning(claim: .sample(attempt: 2, followsUnknown: true))
     #expect(
@@ -99,21 +99,21 @@ struct ClaimEndTests {
     #expect(Self.responded(status: 200, steering: Steering(outcome: .unknown)) == .markUnknown)
     #expect(
       Self.responded(status: 503, steering: Steering(outcome: .final, retention: .seconds(60)))
-        == .complete(retention: .seconds(60), remember: .seconds(86_400)))
+        == .complete(retention: .seconds(60), remember: .seconds(172_800)))
   }
 
-  @Test(arguments: [(0, 1), (60, 60), (86_400, 86_400), (1_000_000, 86_400)] as [(Int64, Int64)])
+  @Test(arguments: [(0, 1), (60, 60), (86_400, 86_400), (1_000_000, 172_800)] as [(Int64, Int64)])
   func `the backend's retention stays between a second and remember`(requested: Int64, given: Int64) {
     #expect(
       Self.responded(status: 200, steering: Steering(retention: .seconds(requested)))
-        == .complete(retention: .seconds(given), remember: .seconds(86_400)))
+        == .complete(retention: .seconds(given), remember: .seconds(172_800)))
   }
 
   @Test(arguments: [404, 410])
   func `only a repeated DELETE that finds nothing has succeeded`(status: Int) {
     let wunderlist = Route.sample { $0.adopt(.wunderlist) }
-    let deleted = RespondedAction.completeAsDeleted(retention: .seconds(86_400), remember: .seconds(86_400))
-    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    let deleted = RespondedAction.completeAsDeleted(retention: .seconds(86_400), remember: .seconds(172_800))
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(172_800))
     func action(
       _ status: Int, route: Route, steering: Steering = Steering(), followsUnknown: Bool = true,
       isDelete: Bool = true, isRelayed: Bool = false
@@ -145,7 +145,7 @@ struct ClaimEndTests {
     var lifecycle = Self.owning(route, claim: .sample(attempt: 2, followsUnknown: true))
     _ = lifecycle.failed(.timedOut)
     let action = lifecycle.responded(.sample(status: 404, isDelete: true))
-    #expect(action == .completeAsDeleted(retention: .seconds(86_400), remember: .seconds(86_400)))
+    #expect(action == .completeAsDeleted(retention: .seconds(86_400), remember: .seconds(172_800)))
     guard case .respond = lifecycle.stored(.done) else {
       Issue.record("a response that was stored was not passed on")
       return
@@ -252,7 +252,7 @@ struct ClaimEndTests {
     #expect(problem.status == 504)
     #expect(
       lifecycle.responded(.sample(status: 201))
-        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+        == .complete(retention: .seconds(86_400), remember: .seconds(172_800)))
   }
 
   @Test(arguments: [UpstreamFailure.timedOut, .responseLost("reset"), .notSent("closed")])

@@ -14,7 +14,7 @@ struct MaxAttemptsTests {
       }
       #expect(
         ClaimEndTests.responded(status: 503, claim: .sample(attempt: first + 2), route: route)
-          == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+          == .complete(retention: .seconds(86_400), remember: .seconds(172_800)))
     }
   }
 
@@ -37,7 +37,7 @@ struct MaxAttemptsTests {
         status: 503, claim: .sample(attempt: attempt, onlyRejectedSoFar: false, uncountedAttempts: unsent),
         route: route)
       let final = ClaimLifecycle.RespondedAction.complete(
-        retention: .seconds(86_400), remember: .seconds(86_400))
+        retention: .seconds(86_400), remember: .seconds(172_800))
       #expect(action == (isLast ? final : .release(.remembered)), "attempt \(attempt)")
     }
   }
@@ -48,7 +48,7 @@ struct MaxAttemptsTests {
       $0.maxAttempts = 1
     }
     let final = ClaimLifecycle.RespondedAction.complete(
-      retention: .seconds(86_400), remember: .seconds(86_400))
+      retention: .seconds(86_400), remember: .seconds(172_800))
     for (status, steering, attempt, isCounted) in [
       (409, Steering(), 1, true), (409, Steering(), 2, false), (409, Steering(outcome: .final), 1, false),
       (404, Steering(), 1, false),
@@ -76,7 +76,7 @@ struct MaxAttemptsTests {
     #expect(ClaimEndTests.responded(status: status, claim: lost, route: route) == .release(.uncounted))
     // A status that the route or the backend calls final is so at any attempt.
     let final = ClaimLifecycle.RespondedAction.complete(
-      retention: .seconds(86_400), remember: .seconds(86_400))
+      retention: .seconds(86_400), remember: .seconds(172_800))
     #expect(
       ClaimEndTests.responded(status: status, steering: Steering(outcome: .final), claim: claim, route: route)
         == final)

@@ -166,7 +166,7 @@ struct OutcomeRuleTests {
     #expect(Self.release(422, body: body, on: route) == .release(.deleted))
     #expect(
       Self.release(422, body: "{}", on: route)
-        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+        == .complete(retention: .seconds(86_400), remember: .seconds(172_800)))
     let later = Claim.sample(attempt: 2, onlyRejectedSoFar: false)
     #expect(Self.release(422, body: body, on: route, claim: later) == .release(.remembered))
     #expect(Self.release(422, body: body, on: route, isLate: true) == .release(.remembered))
@@ -285,6 +285,6 @@ struct OutcomeRuleTests {
     #expect(Self.release(status, on: route, claim: lost) == .release(.remembered))
     #expect(Self.release(status, on: route, isLate: true) == .release(.remembered))
     #expect(
-      Self.release(201, on: route) == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+      Self.release(201, on: route) == .complete(retention: .seconds(86_400), remember: .seconds(172_800)))
   }
 }

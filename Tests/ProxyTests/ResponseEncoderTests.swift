@@ -46,6 +46,7 @@ struct ResponseEncoderTests {
         HTTP/1.1 201 Created\r
         Content-Type: text/plain\r
         Date: Tue, 14 Nov 2023 22:15:00 GMT\r
+        Age: 100\r
         Idempotency-Status: replayed\r
         Idempotent-Replayed: true\r
         Idempotency-Recorded-At: Tue, 14 Nov 2023 22:13:20 GMT\r
@@ -54,6 +55,17 @@ struct ResponseEncoderTests {
         \r
         made
         """)
+  }
+
+  @Test(arguments: [(1_700_000_100, 7, 107), (1_699_999_000, 7, 7), (1_699_999_000, 0, 0)])
+  func `a replay's age is that of the response and that of the record`(now: Int, recorded: Int, age: Int)
+    throws
+  {
+    let sample = Self.record()
+    let head = ClientResponse(replaying: sample.0, sample.1, age: recorded, to: .post).head
+    var fields = ByteBuffer()
+    head.writeFields(into: &fields, now: { now })
+    #expect(String(buffer: fields).contains("\r\nAge: \(age)\r\n"))
   }
 
   @Test func `a replay of a response to HEAD keeps its Content-Length, and has no body`() throws {

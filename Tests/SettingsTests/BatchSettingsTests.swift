@@ -21,6 +21,7 @@ struct BatchSettingsTests {
     ("stream: true", "stream"), ("retries: {max: 1}", "retries"), ("shadow: true", "shadow"),
     ("on_store_failure: open", "on_store_failure"), ("idempotency: optional", "idempotency"),
     ("fingerprint: {explain: true}", "fingerprint"), ("content_coding: pass", "content_coding"),
+    ("record: status", "record"),
   ])
   func `what a batch cannot do is refused by name`(member: String, name: String) throws {
     let found = issues(route("\(Self.batch), \(member)")).filter { !$0.contains("warning") }

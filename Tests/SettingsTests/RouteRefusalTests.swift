@@ -25,6 +25,27 @@ struct RouteRefusalTests {
     ("on_unknown: guess", 12, "on_unknown", "must be hold, retry or reconcile"),
     ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),
     ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
+    ("record: body", 8, "record", "must be response or status"),
+    (
+      "replay: {drop: [a b]}", 16, "replay.drop[0]",
+      "must name a header field, such as X-Request-Id, or the beginning of several, such as X-Trace-*"
+    ),
+    (
+      "replay: {drop: [\"Content-*\"]}", 16, "replay.drop[0]",
+      "leaves out content-type, without which a client cannot read the response; take it out"
+    ),
+    (
+      "replay: {drop: [Set-Cookie]}", 16, "replay.drop[0]",
+      "has a member of its own; take it out, and write set_cookie: drop"
+    ),
+    (
+      "replay: {keep: [Retry-After]}", 16, "replay.keep[0]",
+      "must be one of RateLimit* and X-RateLimit*; the others are recorded, or never can be"
+    ),
+    (
+      "replay: {drop: [RateLimit], keep: [RateLimit]}", 34, "replay.keep",
+      "names ratelimit, which drop names, too; take one of them out"
+    ),
     (
       "max_request_body: 512MiB", 18, "max_request_body",
       "must not exceed limits.body_memory, which is 256MiB"

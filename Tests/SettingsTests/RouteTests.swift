@@ -2,6 +2,7 @@ import Idempotency
 import Settings
 import TestSupport
 import Testing
+import Wire
 
 struct RouteTests {
   /// Tests that a route of these members is read as the minimal route with these changes.
@@ -108,6 +109,7 @@ struct RouteTests {
     try expectRoute(
       """
       max_request_body: 2KiB, max_response_body: 0B, set_cookie: keep, response_timeout: 7s, stream: true,
+      record: status, replay: {drop: [X-Request-Id, "X-Trace-*"], keep: [RateLimit, "X-RateLimit-*"]},
       cors: {origins: [https://shop.example], credentials: true}
       """
     ) {
@@ -115,6 +117,9 @@ struct RouteTests {
       $0.recipe = Recipe(contentLimit: 2048)
       $0.maxResponseBody = 0
       $0.setCookie = .keep
+      $0.record = .status
+      $0.replay.drop.names = ["x-request-id", "x-trace-*"]
+      $0.replay.keep.names = ["ratelimit", "x-ratelimit-*"]
       $0.responseTimeout = 7000
       $0.stream = true
       $0.cors = CORSPolicy(origins: ["https://shop.example"], credentials: true)

@@ -94,6 +94,8 @@ struct SampleTests {
     #expect(route.maxRequestBody == 1_048_576)
     #expect(route.maxResponseBody == 1_048_576)
     #expect(route.setCookie == .drop)
+    #expect(route.record == .response)
+    #expect(route.replay == ReplayPolicy())
     #expect(route.spelling == .lenient)
     #expect(route.contentCoding == .identity)
     #expect(route.outcomes == OutcomeTable())
@@ -129,6 +131,7 @@ struct SampleTests {
           fingerprint: {zzzzzz: 1}
           outcomes: {zzzzzz: 1}
           cors: {zzzzzz: 1}
+          replay: {zzzzzz: 1}
           retries: {zzzzzz: 1}
           reconcile: {zzzzzz: 1}
           zzzzzz: 1
@@ -137,7 +140,7 @@ struct SampleTests {
     let allowed = issues(text).filter { $0.contains(marker) }.compactMap {
       $0.split(separator: marker, omittingEmptySubsequences: false).last
     }
-    #expect(allowed.count == 22)
+    #expect(allowed.count == 23)
     let members = Set(Sample.text.matches(of: /(\w+):/).map(\.1))
     for list in allowed {
       for name in list.split(separator: ", ") {

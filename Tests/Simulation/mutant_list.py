@@ -561,8 +561,8 @@ MUTANTS = {
     "outcome is not stored": [
         (
             RUN,
-            "      if let reason = response.unkeptReason { worker.noteUnkept(reason, of: lease) }\n",
-            "      if let reason = response.unkeptReason { worker.noteUnkept(reason, of: lease) }\n      if PLANTED {\n        worker.endLease(lease)\n        return respond(with: response, ResponseLabel(.final, isKept: true), .respond)\n      }\n",
+            "      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }\n",
+            "      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }\n      if PLANTED {\n        worker.endLease(lease)\n        return respond(with: response, ResponseLabel(.final, isKept: true), .respond)\n      }\n",
         ),
     ],
     # Its lease is renewed for ever.

@@ -59,10 +59,16 @@ struct ResolutionDocument: OperatorDocument {
     guard body.readableBytes == 0 || !Self.bodilessStatuses.contains(status) else {
       throw AdminError(.badRequest, "a response of status \(status) has no body: take the body out")
     }
-    let response = RecordedResponse(status: status, fields: try fields(), body: body)
+    let response = Idempotency.Outcome.whole(
+      RecordedResponse(status: status, fields: try fields(), body: body))
+    let recordsStatus = policy?.record == .status
+    guard body.readableBytes == 0 || !recordsStatus else {
+      throw AdminError(.badRequest, "the route keeps no bodies (record: status): take the body out")
+    }
     return .applied(
       Completion(
-        outcome: .whole(response), retention: policy?.retention ?? Self.day,
+        outcome: recordsStatus ? response.withoutResponse : response,
+        retention: policy?.retention ?? Self.day,
         remember: max(policy?.remember ?? Self.day + Self.day, remember)))
   }
 

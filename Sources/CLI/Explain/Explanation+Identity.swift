@@ -124,8 +124,14 @@ extension Explanation {
     add(
       "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])
     let response =
-      policy.shadow ? "the status of the response" : "response of up to \(policy.maxResponseBody) bytes"
-    add("stored", [place, response + sealed + compressed + cookies(policy)])
+      switch policy.record {
+      case _ where policy.shadow: "the status of the response"
+      case .status: "status and Location of the response (record: status), no body"
+      case .response: "response of up to \(policy.maxResponseBody) bytes"
+      }
+    add(
+      "stored",
+      [place, response + sealed + compressed + cookies(policy), "without the fields \(unrecorded(policy))"])
     add(
       "kept",
       "replayed for \(policy.retention.text), remembered for \(policy.remember.text); an unknown outcome for "
@@ -162,6 +168,13 @@ extension Explanation {
 
   private func cookies(_ policy: RoutePolicy) -> String {
     policy.setCookie == .keep ? ", with cookies" : ", without cookies"
+  }
+
+  /// The fields that no record of the route has, beyond those of one moment.
+  private func unrecorded(_ policy: RoutePolicy) -> String {
+    let names = FieldNameList.rateLimits.names + policy.replay.drop.names
+    let kept = policy.replay.keep.names
+    return names.joined(separator: ", ") + (kept.isEmpty ? "" : ", but with \(kept.joined(separator: ", "))")
   }
 
   private func outcomes(of policy: RoutePolicy) -> [String] {

@@ -144,7 +144,7 @@ extension ClaimLifecycle {
       isBesideUnknown: isBesideUnknown)
     switch responded(exchange) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
-      let location = head?.string(.location)
+      let location = route.recordedLocation(head)
       return .complete(
         Completion(
           outcome: .statusOnly(status: status, location: location), retention: retention, remember: remember),

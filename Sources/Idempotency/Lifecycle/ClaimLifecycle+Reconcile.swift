@@ -84,7 +84,9 @@ extension ClaimLifecycle {
     state = .settling(claim)
     return .adopt(
       claim,
-      Completion(outcome: outcome, retention: route.policy.retention, remember: route.policy.remember))
+      Completion(
+        outcome: route.policy.recorded(outcome), retention: route.policy.retention,
+        remember: route.policy.remember))
   }
 
   /// Decides on the store's reply to the completion with the backend's statement. Without a reply the outcome counts as

@@ -18,6 +18,8 @@ public final class Route: Sendable {
   public let droppedConditions: FieldNameSet
   /// Whether the caller is known only once the request's token has been verified.
   public let needsToken: Bool
+  /// The fields of responses that are never recorded, beyond those of one moment.
+  public let unrecorded: FieldOmission
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
@@ -30,6 +32,7 @@ public final class Route: Sendable {
         set.insert(FieldNameSet(Array(name.utf8).withUnsafeBytes(FieldName.recognise)))
       })
     bodySearches = max(1, policy.bodySearches)
+    unrecorded = policy.replay.omission
     needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
   }
 }

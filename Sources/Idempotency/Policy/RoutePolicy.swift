@@ -37,6 +37,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public enum OnStoreFailure: String, Sendable, CaseIterable { case closed, open }
   /// The treatment of `Set-Cookie` in recorded responses: left out, or kept.
   public enum SetCookie: String, Sendable, CaseIterable { case drop, keep }
+  /// The part of a final response that is recorded: all of it, or its status and `Location` alone, where its body is a
+  /// secret.
+  public enum Recording: String, Sendable, CaseIterable { case response, status }
 
   public var name: String
   public var match: RouteMatch
@@ -92,6 +95,9 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The time limit for a response; `nil` for the upstream's own.
   public var responseTimeout: Milliseconds?
   public var setCookie: SetCookie = .drop
+  public var record: Recording = .response
+  /// The fields that are left out of records.
+  public var replay = ReplayPolicy()
   /// The treatment of requests by pages of other origins; `nil` leaves them to the backend.
   public var cors: CORSPolicy?
   /// The places in a batch; `nil` if each request is one intent.

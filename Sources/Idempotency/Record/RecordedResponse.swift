@@ -6,8 +6,8 @@ import Wire
 /// It is a class, so that it is not copied by every step that uses it.
 public final class RecordedResponse: Sendable {
   public let status: Int
-  /// The field lines as they are sent, each ended by CRLF. They contain no framing field, except `Content-Length` if a
-  /// response to HEAD or a 304 had one.
+  /// The field lines as they are sent, each ended by CRLF, behind the stamp of the age if there is one (`AgeStamp`). They
+  /// contain no framing field, except `Content-Length` if a response to HEAD or a 304 had one.
   public let fields: ByteBuffer
   public let body: ByteBuffer
   /// The trailer lines in the same form, which are usually empty.
@@ -24,11 +24,11 @@ public final class RecordedResponse: Sendable {
   }
 
   /// Creates a response from the parts in a store; `nil` if they are damaged, so that they are no response. Earlier
-  /// versions also recorded fields that describe one moment; these are removed.
+  /// versions also recorded fields that describe one moment; these are removed, except for the stamp of an age.
   public convenience init?(stored status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer) {
     guard 200...999 ~= status, fields.isFieldLines, trailers.isFieldLines else { return nil }
     self.init(
-      status: status, fields: fields.fieldLines(without: .momentary), body: body,
+      status: status, fields: AgeStamp.keeping(fields), body: body,
       trailers: trailers.fieldLines(without: .momentary))
   }
 }

@@ -47,8 +47,10 @@ final class BackendResponse {
   /// Whether the client has a part of it.
   var isRelayed: Bool { relay != nil }
 
-  /// The reason for which its outcome is recorded without its body; `nil` if the body is recorded.
-  var unkeptReason: UnkeptReason? {
+  /// The reason for which its outcome is recorded without its body; `nil` if the body is recorded, or the route's owner
+  /// wants none.
+  func unkeptReason(by route: Route) -> UnkeptReason? {
+    if route.policy.record == .status { return nil }
     if isDelimitedByClose { return .noLength }
     return copy == nil ? (lacksMemory ? .noMemory : .tooLarge) : nil
   }
@@ -64,17 +66,25 @@ final class BackendResponse {
 
   /// The outcome to record.
   func outcome(by route: Route, method: MessageHead.Method) -> Outcome {
-    guard let copy, !isDelimitedByClose else {
-      return .statusOnly(status: head.status, location: head.string(.location))
+    guard let copy, !isDelimitedByClose, route.policy.record == .response else {
+      return .statusOnly(status: head.status, location: route.recordedLocation(head))
     }
     var dropped = ClientResponseHead.droppedFromRecords
     if route.policy.setCookie == .drop { dropped.formUnion(FieldNameSet(.setCookie)) }
     if method == .head || head.status == 304 { dropped.subtract(.length) }
     var fields = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes)
-    head.copyFields(into: &fields, omitting: dropped)
+    if head.names.contains(.age) { AgeStamp.put(age, into: &fields) }
+    head.copyFields(into: &fields, omitting: dropped, route.unrecorded)
     return .whole(
       RecordedResponse(
-        status: head.status, fields: fields, body: copy, trailers: trailers.fieldLines(without: .momentary)))
+        status: head.status, fields: fields, body: copy,
+        trailers: trailers.fieldLines(without: .momentary, route.unrecorded)))
+  }
+
+  /// The age that a cache on the way states, in seconds; 0 if it states none, or several.
+  private var age: Int {
+    guard head.count(.age) == 1, let field = head.first(.age) else { return 0 }
+    return head.withBytes(field.valueRange) { ASCII.decimal($0) } ?? 0
   }
 
   /// Sends it to the client, or the part of it that the client has not got.

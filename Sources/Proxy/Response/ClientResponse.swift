@@ -8,8 +8,8 @@ struct ClientResponseHead {
   enum Source {
     /// A backend's response, with Semel's label.
     case backend(MessageHead, ResponseLabel?)
-    /// A recorded response.
-    case recorded(CompletedRecord, RecordedResponse)
+    /// A recorded response, and the age in seconds that it had when it was recorded.
+    case recorded(CompletedRecord, RecordedResponse, age: Int)
     /// A refusal of Semel's own, with the form and the length of its document.
     case problem(Problem, ErrorFormat, length: Int)
     /// Another response of Semel's own, with the length of its body.
@@ -42,7 +42,7 @@ struct ClientResponseHead {
   var status: Int {
     switch source {
     case .backend(let head, _): head.status
-    case .recorded(_, let response): response.status
+    case .recorded(_, let response, _): response.status
     case .problem(let problem, _, _): problem.status
     case .own(let response, _): response.status
     }
@@ -67,10 +67,15 @@ struct ClientResponse {
     self.trailers = trailers
   }
 
-  /// A replay of a recorded response.
-  init(replaying record: CompletedRecord, _ response: RecordedResponse, to method: MessageHead.Method) {
+  /// A replay of a recorded response, which has no stamps any more.
+  ///
+  /// - Parameter age: The age that the response had when it was recorded, in seconds.
+  init(
+    replaying record: CompletedRecord, _ response: RecordedResponse, age: Int = 0,
+    to method: MessageHead.Method
+  ) {
     head = ClientResponseHead(
-      source: .recorded(record, response),
+      source: .recorded(record, response, age: age),
       content: .init(length: response.body.readableBytes, status: response.status, method: method))
     body = response.body
     trailers = response.trailers

@@ -17,7 +17,7 @@ extension ClientResponseHead {
   var capacity: Int {
     switch source {
     case .backend(let head, _): head.bytes.readableBytes + 192
-    case .recorded(_, let response): response.fields.readableBytes + 384
+    case .recorded(_, let response, _): response.fields.readableBytes + 384
     case .problem, .own: 512
     }
   }
@@ -37,15 +37,18 @@ extension ClientResponseHead {
       if head.status >= 200, head.first(.date) == nil { out.writeFieldLine("Date: ", date: now()) }
       if let label { label.write(into: &out) }
       if let crossOrigin { crossOrigin.writeAdditions(to: head, into: &out) }
-    case .recorded(let record, let response):
+    case .recorded(let record, let response, let age):
       if let crossOrigin {
         crossOrigin.write(recorded: response.fields, into: &out)
       } else {
         out.writeImmutableBuffer(response.fields)
       }
-      out.writeFieldLine("Date: ", date: now())
+      let (now, recordedAt) = (now(), Int(record.recordedAt.milliseconds / 1000))
+      out.writeFieldLine("Date: ", date: now)
+      // The store's clock may be ahead of this node's.
+      out.writeFieldLine("Age: ", age + max(0, now - recordedAt))
       ResponseLabel.replayed.write(into: &out)
-      out.writeFieldLine("Idempotency-Recorded-At: ", date: Int(record.recordedAt.milliseconds / 1000))
+      out.writeFieldLine("Idempotency-Recorded-At: ", date: recordedAt)
       out.writeFieldLine("Idempotency-Expires: ", date: Int(record.expiresAt.milliseconds / 1000))
     case .problem(let problem, let format, let length):
       write(problem.fields(as: format), length: length, now: now, into: &out)

@@ -139,7 +139,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   /// Whether a response that is relayed may be recorded with its body: one that is streamed, as far as its head tells.
   private func mayKeep(_ head: UpstreamHead) -> Bool {
     let length = head.head.string(.contentLength).flatMap { Int($0) } ?? 0
-    return route.policy.stream && !head.isDelimitedByClose && length <= route.policy.maxResponseBody
+    return route.policy.stream && route.policy.record == .response && !head.isDelimitedByClose
+      && length <= route.policy.maxResponseBody
   }
 
   /// Begins to relay a response that is too large to keep or is streamed, unless the client was refused at a time-out.
@@ -147,7 +148,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   private func begin(_ relay: ResponseRelay) {
     guard self.relay == nil else { return }
     self.relay = relay
-    if route.policy.stream { copy = ByteBuffer() }
+    if route.policy.stream, route.policy.record == .response { copy = ByteBuffer() }
     if delivery.responseState == .none { relay.begin() }
   }
 

@@ -197,6 +197,7 @@ extension BatchRun {
       if case .statusOnly = outcome {
         worker.noteUnkept(reply.isDelimitedByClose ? .noLength : .tooLarge, of: owned.lease)
       }
+      worker.noteForbiddenStoring(of: reply.head, by: batch.route)
       action = await owned.complete(
         Completion(outcome: outcome, retention: retention, remember: remember))
       owned.countLastAttempt(status, reply.steering, after: action)

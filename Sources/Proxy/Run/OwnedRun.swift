@@ -85,13 +85,14 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       : Steering(of: response.head, body: response.wholeBody, by: call.route.policy)
     switch decision(on: response, steering) {
     case .complete(let retention, let remember):
-      if let reason = response.unkeptReason { worker.noteUnkept(reason, of: lease) }
+      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }
+      worker.noteForbiddenStoring(of: response.head, by: call.route)
       action = await owned.complete(completion(with: response, retention, remember))
-      label = ResponseLabel(.final, isKept: !lease.isUnkept)
+      label = ResponseLabel(.final, isKept: !lease.isUnkept && call.route.policy.record == .response)
       owned.countLastAttempt(response.head.status, steering, after: action)
     case .completeAsDeleted(let retention, let remember):
       response = .deleted(inPlaceOf: response)
-      label = .executed
+      label = ResponseLabel(.final, isKept: call.route.policy.record == .response)
       action = await owned.complete(completion(with: response, retention, remember))
     case .release(let release):
       label = .notStored

@@ -100,10 +100,13 @@ extension CompletedRecord {
   /// body which is not here.
   fileprivate var uncacheable: CompletedRecord {
     guard case .whole(let response) = outcome else { return self }
-    // The new field comes first, because a trace's stamp must remain the last line.
-    var fields = ByteBuffer(staticString: "Cache-Control: no-store\r\n")
+    // The new field comes behind the stamp of an age, and before that of a trace, which must remain the last line.
+    var fields = ByteBuffer()
+    let (age, own) = AgeStamp.take(from: response)
+    AgeStamp.put(age, into: &fields)
+    fields.writeLiteral("Cache-Control: no-store\r\n")
     let dropped = FieldNameSet(.cacheControl).union(.length)
-    fields.writeImmutableBuffer(response.fields.fieldLines(without: dropped))
+    fields.writeImmutableBuffer(own.fields.fieldLines(without: dropped))
     return CompletedRecord(
       outcome: .whole(
         RecordedResponse(

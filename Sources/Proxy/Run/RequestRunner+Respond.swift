@@ -16,15 +16,16 @@ extension RequestRunner {
     }
     let origin = TraceStamp.take(from: &response)
     if let origin { delivery.logEntry.trace?.origin = origin() }
+    let (age, own) = AgeStamp.take(from: response)
     guard delivery.responseState == .none else { return cut() }
-    guard head.method == .head || delivery.admitReplay(response.body, of: record) else {
+    guard head.method == .head || delivery.admitReplay(own.body, of: record) else {
       return refuse(.overloaded(.busy))
     }
-    delivery.logEntry.status = response.status
+    delivery.logEntry.status = own.status
     delivery.logEntry.outcome = .replayed
     delivery.logEntry.source = source
     delivery.logEntry.attempt = record.attempt
-    delivery.respond(with: ClientResponse(replaying: record, response, to: head.method))
+    delivery.respond(with: ClientResponse(replaying: record, own, age: age, to: head.method))
   }
 
   /// Refuse: the client gets a problem document. A response that has begun can only be cut.

@@ -199,7 +199,9 @@ extension ShadowRun {
     switch call.lifecycle.responded(CompletedExchange(status: head.status, steering: steering)) {
     case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
       let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
-      let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose
+      let isKept =
+        length <= route.policy.maxResponseBody && !response.isDelimitedByClose
+        && route.policy.record == .response
       let outcome: Outcome =
         isKept
         ? .whole(RecordedResponse(status: head.status, fields: ByteBuffer(), body: ByteBuffer()))

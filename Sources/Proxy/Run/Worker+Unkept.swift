@@ -2,6 +2,7 @@ import Idempotency
 import Logging
 import NIOCore
 import Telemetry
+import Wire
 
 // Responses that are recorded without their bodies.
 extension Worker {
@@ -18,5 +19,16 @@ extension Worker {
       metadata: lease.metadata.merging([
         "why": "\(reason.text)", "responses": .stringConvertible(count),
       ]) { own, _ in own })
+  }
+
+  /// Warns once for each route of responses that no cache may store (RFC 9111, section 5.2.2.5) and that are recorded in
+  /// clear: their backend may have put secrets into them.
+  func noteForbiddenStoring(of head: MessageHead, by route: Route) {
+    guard head.names.contains(.cacheControl), !environment.sealsResponses, route.policy.record == .response,
+      head.list(.cacheControl, contains: "no-store"), environment.forbiddenStoring.isFirst(route.number)
+    else { return }
+    environment.logger.warning(
+      "responses that no cache may store (Cache-Control: no-store) are recorded in clear: if they hold secrets, write record: status, or seal records by store.encryption; there is one such line for each route",
+      metadata: ["route": "\(route.policy.name)"])
   }
 }

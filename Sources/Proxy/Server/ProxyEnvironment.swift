@@ -27,6 +27,7 @@ public final class ProxyEnvironment: Sendable {
   let handshakes = HandshakeRoom()
   let unprotectedKeys = RoutePace()
   let unkeptResponses = RoutePace()
+  let forbiddenStoring = NotedRoutes()
   let sightings = KeySightings()
   let misuse = MisuseSketch()
   let known: KnownRecords

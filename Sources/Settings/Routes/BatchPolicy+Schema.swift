@@ -64,6 +64,9 @@ extension RouteDraft {
     if policy.idempotency != .required {
       conflicts.append(("idempotency", "write idempotency: required, since each item needs a key"))
     }
+    if policy.record == .status {
+      conflicts.append(("record", "each item's result is recorded; write record: response"))
+    }
     if policy.stream { conflicts.append(("stream", "results are put together before the client has any")) }
     if policy.retries != nil {
       conflicts.append(("retries", "a retry would send other items; write retries: off"))

@@ -92,6 +92,10 @@ extension RouteDraft {
       "response_timeout", \.policy.responseTimeout, .duration(atLeast: 1), "the time for a response"
     ).showing { .span($0.policy.timeToResponse) }.standard("the upstream's")
     Member("set_cookie", \.policy.setCookie, .word, "`keep` records `Set-Cookie`, too")
+    Member(
+      "record", \.policy.record, .word,
+      "`status`: the outcome is recorded without its response, which holds a secret")
+    Member.section("replay", \.policy.replay, ReplayPolicy.schema)
     Member.optional("batch", \.policy.batch, BatchPolicy.schema)
     Member("stream", \.policy.stream, .flag, "`true` passes a response on as it comes, but for its end")
     Member(

@@ -4,15 +4,25 @@ extension ByteBuffer {
   /// A block of field lines, each ended by CRLF, without the fields of these names; the block itself if it has none of
   /// them.
   public func fieldLines(without names: FieldNameSet) -> ByteBuffer {
+    fieldLines { names.contains(FieldName.recognise($0)) }
+  }
+
+  /// The same block without the fields that an omission leaves out, either.
+  public func fieldLines(without names: FieldNameSet, _ omission: FieldOmission) -> ByteBuffer {
+    fieldLines { names.contains(FieldName.recognise($0)) || omission.omits($0) }
+  }
+
+  /// - Parameter isLeftOut: Whether the field of a name is left out.
+  private func fieldLines(_ isLeftOut: (UnsafeRawBufferPointer) -> Bool) -> ByteBuffer {
     withUnsafeReadableBytes { bytes in
-      guard var line = Self.line(of: names, in: bytes, from: 0) else { return self }
+      guard var line = Self.line(isLeftOut, in: bytes, from: 0) else { return self }
       var rest = ByteBufferAllocator().buffer(capacity: bytes.count)
       // The start of the bytes that are kept but not yet copied.
       var pending = 0
       while true {
         rest.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending..<line.lowerBound]))
         pending = line.upperBound
-        guard let next = Self.line(of: names, in: bytes, from: pending) else { break }
+        guard let next = Self.line(isLeftOut, in: bytes, from: pending) else { break }
         line = next
       }
       rest.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending...]))
@@ -20,21 +30,17 @@ extension ByteBuffer {
     }
   }
 
-  /// The first line with one of the names, with its end; `nil` if there is none.
+  /// The first line that is left out, with its end; `nil` if there is none.
   ///
   /// - Parameter start: The beginning of a line, from which the search begins.
   private static func line(
-    of names: FieldNameSet, in bytes: UnsafeRawBufferPointer, from start: Int
+    _ isLeftOut: (UnsafeRawBufferPointer) -> Bool, in bytes: UnsafeRawBufferPointer, from start: Int
   ) -> Range<Int>? {
     var start = start
     while start < bytes.count {
       let end = ASCII.index(of: ASCII.lineFeed, in: bytes, start..<bytes.count).map { $0 + 1 } ?? bytes.count
       let colon = ASCII.index(of: ASCII.colon, in: bytes, start..<end)
-      if names.contains(
-        colon.map { FieldName.recognise(UnsafeRawBufferPointer(rebasing: bytes[start..<$0])) } ?? .other)
-      {
-        return start..<end
-      }
+      if let colon, isLeftOut(UnsafeRawBufferPointer(rebasing: bytes[start..<colon])) { return start..<end }
       start = end
     }
     return nil

@@ -4,13 +4,14 @@ extension MessageHead {
   /// Appends the end-to-end field lines to a buffer, each as `Name: value` and CRLF.
   ///
   /// The fields of one hop, those that `Connection` names, those in `omitted` and those that `underscored` excludes are
-  /// left out, and those that override the path unless `passesPathOverrides` says so. Neighbouring lines that are
-  /// already in the written form are copied as one range.
+  /// left out, and those that override the path unless `passesPathOverrides` says so. So are those of `omission`, if
+  /// there is one. Neighbouring lines that are already in the written form are copied as one range.
   public func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [],
-    underscored: UnderscoredFields = .passed(except: []), passesPathOverrides: Bool = true
+    underscored: UnderscoredFields = .passed(except: []), passesPathOverrides: Bool = true,
+    _ omission: FieldOmission? = nil
   ) {
-    let left = omitted.union(.hopByHop)
+    let left = omitted.union(.hopByHop).union(omission?.known ?? [])
     bytes.withUnsafeReadableBytes { all in
       let named = namedByConnection(all)
       var run = 0..<0
@@ -19,6 +20,7 @@ extension MessageHead {
         if field.name == .other {
           if underscored.excludes(all, field.nameRange) { continue }
           if !passesPathOverrides, PathOverrides.contain(all, field.nameRange) { continue }
+          if let omission, omission.omits(UnsafeRawBufferPointer(rebasing: all[field.nameRange])) { continue }
         }
         if !named.isEmpty, Self.contains(named, field.nameRange, in: all) { continue }
         let line = Self.writtenLine(all, field)

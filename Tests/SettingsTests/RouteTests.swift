@@ -61,7 +61,7 @@ struct RouteTests {
       $0.endpoint = .route
       $0.spelling = .caseless
       $0.contentCoding = .pass
-      $0.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
+      $0.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: [.json("/sent_at")])
       $0.explainsMismatch = true
       $0.mismatchStatus = 422
     }
@@ -152,8 +152,8 @@ struct RouteTests {
     #expect(two.key.from == [.header("idempotency-key")])
     #expect(one.outcomes == OutcomeTable(retry: [.status(500)]))
     #expect(two.outcomes == OutcomeTable(retry: [.status(500)], unknown: [.status(501)]))
-    #expect(one.recipe == Recipe(ignore: ["/t"]))
-    #expect(two.recipe == Recipe(body: .none, ignore: ["/t"]))
+    #expect(one.recipe == Recipe(ignore: [.json("/t")]))
+    #expect(two.recipe == Recipe(body: .none, ignore: [.json("/t")]))
     #expect(one.lease == 6000)
     #expect(two.lease == 5000)
   }

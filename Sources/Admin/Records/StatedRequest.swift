@@ -188,16 +188,15 @@ extension StatedRequest {
   private func mayLeaveOut(_ source: KeySource, _ recipe: Recipe) -> Bool {
     switch source {
     case .json(let pointer): mayLeaveOut(pointer, recipe)
-    case .form: recipe.body == .none
-    case .header, .query, .payload, .composite: false
+    case .form(let name): recipe.leavesOut(.form(name))
+    case .query(let name): recipe.leavesOut(.query(name))
+    case .header, .payload, .composite: false
     }
   }
 
   /// Whether a member of a JSON body may be left out of what is stated, since it enters no fingerprint.
   private func mayLeaveOut(_ pointer: String, _ recipe: Recipe) -> Bool {
-    guard recipe.body != .none else { return true }
-    return body.readableBytes > 0
-      && recipe.ignore.contains { pointer == $0 || pointer.hasPrefix($0 + "/") }
+    recipe.leavesOutBody || body.readableBytes > 0 && recipe.leavesOut(.json(pointer))
   }
 }
 

@@ -31,6 +31,7 @@ extension Explanation {
       "counts: " + counted.joined(separator: ", ") + ", " + bodyForm(form, recipe, head),
     ]
     if form == .json || form == .jsonByText { texts += members(recipe, make) }
+    texts += selected(recipe, make)
     add("fingerprint", texts)
   }
 
@@ -42,10 +43,24 @@ extension Explanation {
 
   private func bodyForm(_ form: PayloadForm, _ recipe: Recipe, _ head: MessageHead) -> String {
     let isUndone = head.hasContentCoding && recipe.body == .auto && form != .coded
-    return (isUndone ? "of the content that is compressed, " : "") + text(of: form, head)
+    return (isUndone ? "of the content that is compressed, " : "") + text(of: form, recipe, head)
+      + (isWhole(form, recipe) ? ", as a whole, since only names no part of a body of this kind" : "")
   }
 
-  private func text(of form: PayloadForm, _ head: MessageHead) -> String {
+  /// Whether a body counts as a whole although some parts alone count.
+  private func isWhole(_ form: PayloadForm, _ recipe: Recipe) -> Bool {
+    guard !recipe.only.isEmpty, recipe.body == .auto, !recipe.leavesOutBody else { return false }
+    return !recipe.only.contains { part in
+      switch (part, form) {
+      case (.json, .json), (.json, .jsonByText), (.form, .pairs), (.form, .orderedPairs), (.form, .parts),
+        (.part, .parts):
+        true
+      default: false
+      }
+    }
+  }
+
+  private func text(of form: PayloadForm, _ recipe: Recipe, _ head: MessageHead) -> String {
     switch form {
     case .none: "not the body"
     case .raw: "the body's bytes"
@@ -55,36 +70,61 @@ extension Explanation {
     case .parts: "the parts of the body without their boundaries"
     case .json: "the body as JSON, whatever the order of its members"
     case .jsonByText:
-      "the body as JSON, whatever the order of its members, by its text, since members are left out; its type is "
-        + (mediaType(head) ?? "not stated")
+      "the body as JSON, whatever the order of its members, by its text, since members are "
+        + (recipe.only.isEmpty ? "left out" : "named") + "; its type is " + (mediaType(head) ?? "not stated")
     }
   }
 
   private static let inOrder =
     "in their order, since a name has a [ or a ., or is another one's but for letter case"
 
-  /// The members of a JSON body that count and those that are left out. A member counts if leaving it out, too, makes
-  /// another fingerprint.
+  /// The members of a JSON body that count. A member counts if leaving it out, too, makes another fingerprint.
   private func members(_ recipe: Recipe, _ make: @escaping (Recipe) -> Digest256) -> [String] {
     let object = try? JSONSerialization.jsonObject(with: Data(body.readableBytesView))
-    guard recipe.body == .auto, let names = (object as? [String: Any])?.keys.sorted(), !names.isEmpty else {
-      return []
-    }
+    guard recipe.body == .auto, recipe.only.isEmpty,
+      let names = (object as? [String: Any])?.keys.sorted(), !names.isEmpty
+    else { return [] }
     let base = make(recipe)
-    let with = { (ignore: [String]) in
-      make(Recipe(version: recipe.version, body: recipe.body, headers: recipe.headers, ignore: ignore))
-    }
     let pointer = { (name: String) in
-      "/" + name.replacing("~", with: "~0").replacing("/", with: "~1")
+      PayloadPart.json("/" + name.replacing("~", with: "~0").replacing("/", with: "~1"))
     }
-    let counted = names.prefix(Self.maxMembers).filter { with(recipe.ignore + [pointer($0)]) != base }
+    let counted = names.prefix(Self.maxMembers).filter {
+      make(recipe.selecting(ignore: recipe.ignore + [pointer($0)])) != base
+    }
     guard !counted.isEmpty || !recipe.ignore.isEmpty else { return [] }
     let more = names.count > Self.maxMembers ? ", …" : ""
-    var texts = ["members that count: " + (counted.isEmpty ? "none" : counted.joined(separator: ", ") + more)]
-    for path in recipe.ignore {
-      let isThere = with(recipe.ignore.filter { $0 != path }) != base
-      texts.append("left out: \(path)" + (isThere ? "" : " (not in this body)"))
+    return ["members that count: " + (counted.isEmpty ? "none" : counted.joined(separator: ", ") + more)]
+  }
+
+  /// The parts that are left out, or that alone count, each with whether this request has it: its fingerprint is another
+  /// one without that part in the list.
+  private func selected(_ recipe: Recipe, _ make: (Recipe) -> Digest256) -> [String] {
+    let base = make(recipe)
+    let ignored = recipe.ignore.map { part in
+      let isThere = make(recipe.selecting(ignore: recipe.ignore.filter { $0 != part })) != base
+      return "left out: \(part.text)" + (isThere ? "" : Self.absent(part))
     }
-    return texts
+    let only = recipe.only.map { part in
+      let others = recipe.only.map { $0 == part ? part.ofNobody : $0 }
+      let isThere = make(recipe.selecting(only: others)) != base
+      return "counts alone: \(part.text)" + (isThere ? "" : Self.absent(part))
+    }
+    return ignored + only
+  }
+
+  private static func absent(_ part: PayloadPart) -> String {
+    part.isInBody ? " (not in this body)" : " (not in this query)"
+  }
+}
+
+extension PayloadPart {
+  /// A part of the same kind that no request has.
+  fileprivate var ofNobody: PayloadPart {
+    switch self {
+    case .json, .literal: .json("/\u{1}")
+    case .query: .query("\u{1}")
+    case .form: .form("\u{1}")
+    case .part, .fileNames: .part("\u{1}")
+    }
   }
 }

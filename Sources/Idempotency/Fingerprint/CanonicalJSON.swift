@@ -2,7 +2,8 @@
 ///
 /// Members are in the order of their decoded names, without white space; strings are decoded and stand between a quote
 /// and FF (a byte that no text contains); numbers are copied digit by digit, or written by their exact value (see
-/// `JSONNumber`), as the recipe says; a comma follows every member and element.
+/// `JSONNumber`), as the recipe says; a comma follows every member and element. Of an array of which single elements
+/// count, each stands behind its index and a colon.
 /// No two values share a form.
 struct CanonicalJSON {
   private static let endOfString: UInt8 = 0xFF
@@ -11,25 +12,25 @@ struct CanonicalJSON {
   enum Numbers: Sendable { case asWritten, byValue }
 
   private let document: JSONDocument
-  private let leftOut: PointerTree
+  private let selection: PointerTree
   private let numbers: Numbers
   /// The position in the text, and the number of the first object at or after it.
   private var position: Int
   private var object = 0
 
-  private init(_ document: JSONDocument, leftOut: PointerTree, _ numbers: Numbers) {
+  private init(_ document: JSONDocument, _ selection: PointerTree, _ numbers: Numbers) {
     self.document = document
-    self.leftOut = leftOut
+    self.selection = selection
     self.numbers = numbers
     position = document.start
   }
 
-  /// Writes the document without the members that `leftOut` names.
+  /// Writes the members of a document that a selection counts.
   static func write(
-    _ document: JSONDocument, without leftOut: PointerTree, _ numbers: Numbers, to hash: inout FramedHash
+    _ document: JSONDocument, by selection: PointerTree, _ numbers: Numbers, to hash: inout FramedHash
   ) {
-    var canonical = CanonicalJSON(document, leftOut: leftOut, numbers)
-    canonical.value(at: leftOut.root, to: &hash)
+    var canonical = CanonicalJSON(document, selection, numbers)
+    canonical.value(at: selection.root, to: &hash)
   }
 
   /// One member of the outermost object, whose value can be written by itself.
@@ -46,12 +47,11 @@ struct CanonicalJSON {
     }
   }
 
-  /// Calls `body` with up to `max` members of the outermost object, in the order of their names, except for those that
-  /// are left out.
+  /// Calls `body` with up to `max` members of the outermost object, in the order of their names, as far as they count.
   ///
   /// - Returns: False if the document is no object.
   static func eachMember(
-    of document: JSONDocument, without leftOut: PointerTree, _ numbers: Numbers, max: Int,
+    of document: JSONDocument, by selection: PointerTree, _ numbers: Numbers, max: Int,
     _ body: (OutermostMember) -> Void
   ) -> Bool {
     guard document.text[document.start] == JSONByte.openBrace else { return false }
@@ -59,12 +59,15 @@ struct CanonicalJSON {
     var count = 0
     for index in Int(opened.firstMember)..<Int(opened.firstMember + opened.memberCount) where count < max {
       let member = document.members[index]
-      let inner = leftOut.root.flatMap { leftOut.member(of: $0) { document.names.isName($0, of: member) } }
-      if let inner, leftOut.isEnd(inner) { continue }
+      let inner = selection.root.flatMap { root in
+        selection.member(of: root) { document.names.isName($0, of: member) }
+      }
+      guard selection.counts(inner, in: selection.root) else { continue }
       count += 1
       body(
         OutermostMember(
-          member: member, canonical: CanonicalJSON(document, leftOut: leftOut, numbers), place: inner))
+          member: member, canonical: CanonicalJSON(document, selection, numbers),
+          place: selection.inside(inner)))
     }
     return true
   }
@@ -85,12 +88,12 @@ struct CanonicalJSON {
     for index in Int(opened.firstMember)..<Int(opened.firstMember + opened.memberCount) {
       let member = document.members[index]
       let inner = innerPlace(of: member, in: place)
-      if let inner, leftOut.isEnd(inner) { continue }
+      guard selection.counts(inner, in: place) else { continue }
       position = Int(member.nameStart) - 1
       string(to: &hash)
       position = Int(member.valueStart)
       object = Int(member.firstObject)
-      value(at: inner, to: &hash)
+      value(at: selection.inside(inner), to: &hash)
       hash.byte(JSONByte.comma)
     }
     hash.byte(JSONByte.closeBrace)
@@ -102,18 +105,45 @@ struct CanonicalJSON {
   private func innerPlace(of member: JSONDocument.Member, in place: PointerTree.Place?) -> PointerTree.Place?
   {
     guard let place else { return nil }
-    return leftOut.member(of: place) { document.names.isName($0, of: member) }
+    return selection.member(of: place) { document.names.isName($0, of: member) }
   }
 
   private mutating func elements(at place: PointerTree.Place?, to hash: inout FramedHash) {
+    if selection.selects, let place {
+      // An array where the pointers expect an object counts as a whole.
+      guard selection.namesElements(of: place) else { return elements(at: nil, to: &hash) }
+      return selectedElements(at: place, to: &hash)
+    }
     hash.byte(JSONByte.openBracket)
     position += 1
     var index = 0
     while let byte = next(), byte != JSONByte.closeBracket {
       var inner: PointerTree.Place?
-      if let place { inner = leftOut.element(index, of: place) }
+      if let place { inner = selection.element(index, of: place) }
       value(at: inner, to: &hash)
       hash.byte(JSONByte.comma)
+      index += 1
+    }
+    position += 1
+    hash.byte(JSONByte.closeBracket)
+  }
+
+  /// Writes the elements that the selection names, each behind its index.
+  private mutating func selectedElements(at place: PointerTree.Place, to hash: inout FramedHash) {
+    hash.byte(JSONByte.openBracket)
+    position += 1
+    var index = 0
+    while let byte = next(), byte != JSONByte.closeBracket {
+      if let inner = selection.element(index, of: place) {
+        for digit in String(index).utf8 { hash.byte(digit) }
+        hash.byte(JSONByte.colon)
+        value(at: selection.inside(inner), to: &hash)
+        hash.byte(JSONByte.comma)
+      } else {
+        var cursor = JSONDocument.Cursor(position: position, object: object)
+        document.skipValue(&cursor)
+        (position, object) = (cursor.position, cursor.object)
+      }
       index += 1
     }
     position += 1

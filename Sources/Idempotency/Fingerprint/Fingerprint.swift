@@ -92,7 +92,7 @@ private struct RecipeOne {
     case .json:
       guard let document = try? JSONParser.parse(body), !document.hasDuplicates else { break }
       hash.byte(Form.json.rawValue)
-      CanonicalJSON.write(document, without: recipe.leftOut, .asWritten, to: &hash)
+      CanonicalJSON.write(document, by: recipe.selection.members, .asWritten, to: &hash)
       return
     case .urlencoded:
       hash.byte(Form.urlencoded.rawValue)

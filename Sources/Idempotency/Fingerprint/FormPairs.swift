@@ -87,13 +87,15 @@ extension FormPairs {
   /// Writes the pairs by what readers may make of them: sorted by their names only where nobody reads anything from their
   /// order, else in that order.
   ///
-  /// - Parameter marksMissing: Whether `a` and `a=` are different pairs.
+  /// - Parameters:
+  ///   - marksMissing: Whether `a` and `a=` are different pairs.
+  ///   - selection: The pairs that count. The others are written as if they were not there.
   static func writeByMeaning(
     _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, marksMissing: Bool,
-    to hash: inout FramedHash
+    counting selection: PairSelection = .all, to hash: inout FramedHash
   ) {
     NameOrder.with(capacity: 1 + text.count { $0 == UInt8(ascii: "&") }, size: text.count) { order in
-      let isSorted = sortFolded(text, &order)
+      let isSorted = sortFolded(text, as: reading, selection, &order)
       hash.byte(isSorted ? 0 : 1)
       hash.number(order.count)
       if isSorted {
@@ -102,7 +104,9 @@ extension FormPairs {
           if let pair = pairs.next() { write(pair, of: text, as: reading, marksMissing, to: &hash) }
         }
       } else {
-        for pair in FormPairs(text) { write(pair, of: text, as: reading, marksMissing, to: &hash) }
+        for pair in FormPairs(text) where selection.counts(pair, of: text, as: reading) {
+          write(pair, of: text, as: reading, marksMissing, to: &hash)
+        }
       }
     }
   }
@@ -120,24 +124,33 @@ extension FormPairs {
   /// Whether no reader can depend on the order of the pairs, so that they may be sorted: none of the names has a `[` or a
   /// `.`, by which frameworks build lists and objects, or a space or control character, of which PHP makes another name,
   /// and no two are equal when letter case is ignored.
-  static func isSortable(_ text: UnsafeRawBufferPointer) -> Bool {
+  static func isSortable(
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading = .form,
+    counting selection: PairSelection = .all
+  ) -> Bool {
     NameOrder.with(capacity: 1 + text.count { $0 == UInt8(ascii: "&") }, size: text.count) {
-      sortFolded(text, &$0)
+      sortFolded(text, as: reading, selection, &$0)
     }
   }
 
-  /// Sorts the starts of all pairs by their names in lower case; false if they are not sortable.
-  private static func sortFolded(_ text: UnsafeRawBufferPointer, _ order: inout NameOrder) -> Bool {
-    guard readFolded(text, &order) else { return false }
+  /// Sorts the starts of all pairs that count by their names in lower case; false if they are not sortable.
+  private static func sortFolded(
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, _ selection: PairSelection,
+    _ order: inout NameOrder
+  ) -> Bool {
+    guard readFolded(text, as: reading, selection, &order) else { return false }
     order.sort()
     return order.isUnique
   }
 
-  /// Reads the names of all pairs, decoded and in lower case; false if one has what may make it another
+  /// Reads the names of all pairs that count, decoded and in lower case; false if one has what may make it another
   /// name, or a part of one.
-  private static func readFolded(_ text: UnsafeRawBufferPointer, _ order: inout NameOrder) -> Bool {
+  private static func readFolded(
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, _ selection: PairSelection,
+    _ order: inout NameOrder
+  ) -> Bool {
     var isPlain = true
-    for pair in FormPairs(text) {
+    for pair in FormPairs(text) where selection.counts(pair, of: text, as: reading) {
       let name = UnsafeRawBufferPointer(rebasing: text[pair.name])
       order.append(UInt32(pair.name.lowerBound)) { memory in
         let count = PercentText.decode(name, as: .form, to: memory)

@@ -144,7 +144,7 @@ extension JSONDocument {
   }
 
   /// Skips one value: an object with the help of its index, an array by counting its brackets.
-  private func skipValue(_ cursor: inout Cursor) {
+  func skipValue(_ cursor: inout Cursor) {
     var depth = 0
     repeat {
       skipSeparators(&cursor)

@@ -5,6 +5,9 @@ public struct JSONPointer: Hashable, Sendable {
     let name: [UInt8]
     /// The index of an element; `nil` unless the name consists of digits without a leading zero.
     let index: Int?
+
+    /// Whether the name is `*`, which may stand for all elements of an array.
+    var isStar: Bool { name == [UInt8(ascii: "*")] }
   }
 
   let segments: [Segment]

@@ -76,7 +76,7 @@ extension MemberDigests {
   ) -> Bool {
     body.withUnsafeReadableBytes { bytes in
       recipe.withDocument(in: bytes, head) { document, numbers in
-        CanonicalJSON.eachMember(of: document, without: recipe.leftOut, numbers, max: max) { value in
+        CanonicalJSON.eachMember(of: document, by: recipe.selection.members, numbers, max: max) { value in
           let name = document.names[value.member]
           visit(value.member.hasEscape ? Array(IteratorSequence(JSONText(name))) : Array(name), value)
         }

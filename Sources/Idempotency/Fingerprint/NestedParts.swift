@@ -20,9 +20,14 @@ struct NestedParts {
   }
 
   /// Writes the fields and the content of every part in order, each after its length.
-  func write(to hash: inout FramedHash) {
-    hash.number(parts.count)
-    for part in parts {
+  ///
+  /// - Parameter selection: The parts that count. The others are written as if they were not there.
+  func write(counting selection: PartSelection = .all, to hash: inout FramedHash) {
+    let counted =
+      selection.isAll
+      ? parts : parts.filter { selection.counts(UnsafeRawBufferPointer(rebasing: body[$0.fields])) }
+    hash.number(counted.count)
+    for part in counted {
       let fields = UnsafeRawBufferPointer(rebasing: body[part.fields])
       let content = UnsafeRawBufferPointer(rebasing: body[part.content])
       if let (boundary, place) = Self.boundary(in: fields),
@@ -32,12 +37,29 @@ struct NestedParts {
         hash.frame(UnsafeRawBufferPointer(rebasing: fields[..<place.lowerBound]))
         hash.frame(UnsafeRawBufferPointer(rebasing: fields[place.upperBound...]))
         inner.write(to: &hash)
+      } else if selection.dropsFileNames, let names = PartHead(fields)?.fileNames, !names.isEmpty {
+        hash.byte(2)
+        Self.write(fields, without: names, to: &hash)
+        hash.frame(content)
       } else {
         hash.byte(0)
         hash.frame(fields)
         hash.frame(content)
       }
     }
+  }
+
+  /// Writes bytes without some of their ranges, which are in order, after the length of what is left.
+  private static func write(
+    _ bytes: UnsafeRawBufferPointer, without ranges: [Range<Int>], to hash: inout FramedHash
+  ) {
+    hash.number(ranges.reduce(bytes.count) { $0 - $1.count })
+    var start = 0
+    for range in ranges {
+      hash.bytes(UnsafeRawBufferPointer(rebasing: bytes[start..<range.lowerBound]))
+      start = range.upperBound
+    }
+    hash.bytes(UnsafeRawBufferPointer(rebasing: bytes[start...]))
   }
 
   /// The boundary that a part's one `Content-Type` states, and its place among the fields; `nil` for any other part.

@@ -26,33 +26,43 @@ public struct Recipe: Sendable {
     let version: Version
     let body: Body
     let headers: [String]
-    let ignore: [String]
+    let ignore: [PayloadPart]
+    let only: [PayloadPart]
     let contentLimit: Int
-    let leftOut: PointerTree
+    let selection: PayloadSelection
+    /// Whether the first version knows all parts that are named.
+    let isPlain: Bool
     let text: String
     /// The digests of one payload's members, and the recipe without them; `nil` for both of any other recipe.
     let members: MemberDigests?
     let plain: Contents?
 
-    init(version: Version, body: Body, headers: [String], ignore: [String], contentLimit: Int) {
+    init(
+      version: Version, body: Body, headers: [String], ignore: [PayloadPart], only: [PayloadPart],
+      contentLimit: Int
+    ) {
       self.version = version
       self.body = body
       self.headers = headers
       self.ignore = ignore
+      self.only = only
       // Other recipes undo no coding.
       let isLimited = version != .one && body == .auto
       self.contentLimit = isLimited ? contentLimit : Recipe.defaultContentLimit
-      leftOut = PointerTree(ignore)
+      selection = PayloadSelection(without: ignore, only: only)
+      isPlain = only.isEmpty && ignore.allSatisfy { $0.plainPointer != nil }
       text = Recipe.text(
-        version: version, body: body, headers: headers, ignore: ignore, contentLimit: self.contentLimit)
+        version: version, body: body, headers: headers, ignore: ignore, only: only,
+        contentLimit: self.contentLimit)
       members = nil
       plain = nil
     }
 
     init(_ plain: Contents, explaining members: MemberDigests) {
-      (version, body, headers, ignore) = (plain.version, plain.body, plain.headers, plain.ignore)
+      (version, body, headers) = (plain.version, plain.body, plain.headers)
+      (ignore, only, selection) = (plain.ignore, plain.only, plain.selection)
+      isPlain = plain.isPlain
       contentLimit = plain.contentLimit
-      leftOut = plain.leftOut
       text = plain.text + ";m=" + members.text
       self.members = members
       self.plain = plain
@@ -64,20 +74,22 @@ public struct Recipe: Sendable {
   private init(_ contents: Contents) { self.contents = contents }
 
   public init(
-    version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [String] = [],
-    contentLimit: Int = Recipe.defaultContentLimit
+    version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [PayloadPart] = [],
+    only: [PayloadPart] = [], contentLimit: Int = Recipe.defaultContentLimit
   ) {
     contents = Contents(
-      version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
+      version: version, body: body, headers: headers, ignore: ignore, only: only, contentLimit: contentLimit)
   }
 
   public var version: Version { contents.version }
   public var body: Body { contents.body }
   /// The names of the request fields that enter the fingerprint, in lower case, in the order of the setting.
   public var headers: [String] { contents.headers }
-  /// The JSON pointers (RFC 6901) of the members that are left out. Only members of objects can be left out; the path
-  /// to them may lead through arrays.
-  public var ignore: [String] { contents.ignore }
+  /// The parts that are left out. Of JSON, only members of objects can be left out; the path to them may lead through
+  /// arrays.
+  public var ignore: [PayloadPart] { contents.ignore }
+  /// The parts that alone count; empty for all but those in `ignore`. One of the two lists is empty.
+  public var only: [PayloadPart] { contents.only }
   /// The maximum size of a compressed body's content, in bytes. The bytes of a body with a larger one are its payload.
   public var contentLimit: Int { contents.contentLimit }
   /// The whole recipe as text for a record, such as `2;auto`, which `init(text:)` parses.
@@ -95,17 +107,38 @@ public struct Recipe: Sendable {
 
   /// The recipe that undoes compression up to another size.
   public func limited(to contentLimit: Int) -> Recipe {
-    Recipe(version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
+    Recipe(
+      version: version, body: body, headers: headers, ignore: ignore, only: only, contentLimit: contentLimit)
   }
 
-  /// The recipe by which a payload is its own key. It is of the first version for ever: another digest is another
-  /// record, and a retry would not find that of its first delivery.
+  /// The recipe with other parts left out, or with others that alone count.
+  public func selecting(ignore: [PayloadPart] = [], only: [PayloadPart] = []) -> Recipe {
+    Recipe(
+      version: version, body: body, headers: headers, ignore: ignore, only: only, contentLimit: contentLimit)
+  }
+
+  /// The recipe by which a payload is its own key. Another digest is another record, and a retry would not find that of
+  /// its first delivery. So it is of the first version for ever, and of the second where parts are named that the first
+  /// does not know; it undoes compression up to one size, whatever bodies a route takes.
   public var ofKeys: Recipe {
-    version == .one ? plain : Recipe(version: .one, body: body, headers: headers, ignore: ignore)
+    let version: Version = contents.isPlain ? .one : .two
+    if self.version == version, contentLimit == Self.defaultContentLimit { return plain }
+    return Recipe(version: version, body: body, headers: headers, ignore: ignore, only: only)
   }
 
-  /// The pointers in `ignore` as a tree.
-  var leftOut: PointerTree { contents.leftOut }
+  /// The parts that count, prepared for reading.
+  var selection: PayloadSelection { contents.selection }
+
+  /// Whether nothing of a body counts.
+  public var leavesOutBody: Bool { body == .none || body == .auto && selection.leavesOutBody }
+
+  /// Whether a part of a payload that can be read enters no fingerprint.
+  public func leavesOut(_ part: PayloadPart) -> Bool {
+    if part.isInBody, leavesOutBody { return true }
+    guard !only.isEmpty else { return ignore.contains { $0.covers(part) } }
+    let alike = only.filter { $0.isOfKind(of: part) }
+    return !alike.isEmpty && !alike.contains { $0.covers(part) || part.covers($0) }
+  }
 }
 
 extension Recipe: CustomStringConvertible {
@@ -124,11 +157,17 @@ extension Recipe {
   /// The text of a recipe. Field names and pointers contain neither `;` nor `,`, because these, `%` and all bytes that
   /// are not visible are percent-encoded.
   private static func text(
-    version: Version, body: Body, headers: [String], ignore: [String], contentLimit: Int
+    version: Version, body: Body, headers: [String], ignore: [PayloadPart], only: [PayloadPart],
+    contentLimit: Int
   ) -> String {
     var text = "\(version.rawValue);\(body.rawValue)"
-    if !headers.isEmpty { text += ";h=" + headers.map(escaped).joined(separator: ",") }
-    if !ignore.isEmpty { text += ";i=" + ignore.map(escaped).joined(separator: ",") }
+    let plain = ignore.compactMap(\.plainPointer)
+    // An earlier version that does not know the others must not take the recipe for one without them.
+    let others = ignore.filter { $0.plainPointer == nil }.map(\.text)
+    let lists = [("h", headers), ("i", plain), ("x", others), ("o", only.map(\.text))]
+    for (name, list) in lists where !list.isEmpty {
+      text += ";\(name)=" + list.map(escaped).joined(separator: ",")
+    }
     if contentLimit != defaultContentLimit { text += ";z=\(contentLimit)" }
     return text
   }
@@ -170,7 +209,7 @@ extension Recipe {
       let body = Body(rawValue: String(parts[1]))
     else { return nil }
     var headers: [String] = []
-    var ignore: [String] = []
+    var (ignore, only): ([PayloadPart], [PayloadPart]) = ([], [])
     var contentLimit = Self.defaultContentLimit
     var members: MemberDigests?
     for part in parts.dropFirst(2) {
@@ -188,12 +227,15 @@ extension Recipe {
       guard list.allSatisfy({ $0 != nil }) else { return nil }
       switch part.prefix(2) {
       case "h=": headers = list.compactMap(\.self)
-      case "i=": ignore = list.compactMap(\.self)
+      case "i=": ignore += list.compactMap(\.self).map(PayloadPart.init(plainPointer:))
+      case "x=": ignore += list.compactMap { $0.flatMap(PayloadPart.init(text:)) }
+      case "o=": only = list.compactMap { $0.flatMap(PayloadPart.init(text:)) }
       default: return nil
       }
     }
     self.init(
-      version: version, body: body, headers: headers, ignore: ignore, contentLimit: contentLimit)
+      version: version, body: body, headers: headers, ignore: ignore, only: only, contentLimit: contentLimit)
+    guard version != .one || contents.isPlain else { return nil }
     if let members { self = explaining(members) }
     // Only the exact spelling that would be written is accepted.
     guard self.text == text else { return nil }

@@ -15,7 +15,8 @@ struct RecipeTwo {
     method.withUnsafeReadableBytes { hash.frame($0) }
     path.withUnsafeReadableBytes { hash.frame($0) }
     (query ?? ByteBuffer()).withUnsafeReadableBytes {
-      FormPairs.writeByMeaning($0, as: .normalised, marksMissing: true, to: &hash)
+      FormPairs.writeByMeaning(
+        $0, as: .normalised, marksMissing: true, counting: recipe.selection.query, to: &hash)
     }
     writeMediaType(to: &hash)
     OperationFields.write(head, to: &hash)
@@ -56,9 +57,12 @@ struct RecipeTwo {
     switch reading {
     case .none: break
     case .raw: hash.bytes(content)
-    case .json(let document, _): CanonicalJSON.write(document, without: recipe.leftOut, .byValue, to: &hash)
-    case .urlencoded: FormPairs.writeByMeaning(content, as: .form, marksMissing: false, to: &hash)
-    case .multipart(let parts): parts.write(to: &hash)
+    case .json(let document, _):
+      CanonicalJSON.write(document, by: recipe.selection.members, .byValue, to: &hash)
+    case .urlencoded:
+      FormPairs.writeByMeaning(
+        content, as: .form, marksMissing: false, counting: recipe.selection.form, to: &hash)
+    case .multipart(let parts): parts.write(counting: recipe.selection.parts, to: &hash)
     case .coded:
       head.writeContentCodings(to: &hash)
       hash.bytes(content)
@@ -97,6 +101,7 @@ enum BodyReading {
   ) -> Result {
     switch recipe.body {
     case .none: return visit(.none, body)
+    case .auto where recipe.selection.leavesOutBody: return visit(.none, body)
     case .raw: return visit(.raw, body)
     case .auto where head.hasContentCoding:
       let result = ContentCoding(of: head)?.withContent(of: body, limit: recipe.contentLimit) { content in
@@ -112,8 +117,8 @@ enum BodyReading {
   ) -> BodyReading {
     let type = MediaType.of(head)
     let isDeclared = type?.kind == .json
-    // Members are left out of any text that is JSON: some senders declare another type.
-    if isDeclared || !recipe.ignore.isEmpty && JSONDocument.mayBegin(content),
+    // Members are looked for in any text that is JSON: some senders declare another type.
+    if isDeclared || recipe.selection.readsAnyType && JSONDocument.mayBegin(content),
       let document = try? JSONParser.parse(content), !document.hasDuplicates
     {
       return .json(document, isDeclared: isDeclared)
@@ -160,14 +165,18 @@ extension Recipe {
 
   /// The number of bytes of content that reading a body's payload may take besides the body: that of a compressed one.
   public func contentBytes(of body: ByteBuffer, _ head: MessageHead) -> Int {
-    guard version != .one, self.body == .auto, head.hasContentCoding, let coding = ContentCoding(of: head)
+    guard version != .one, self.body == .auto, !selection.leavesOutBody, head.hasContentCoding,
+      let coding = ContentCoding(of: head)
     else { return 0 }
     return body.withUnsafeReadableBytes { coding.contentBound(of: $0, limit: contentLimit) } ?? 0
   }
 
   /// Whether the pairs of a query are compared whatever their order.
   public func sorts(_ query: ByteBuffer) -> Bool {
-    version == .one || query.withUnsafeReadableBytes(FormPairs.isSortable)
+    version == .one
+      || query.withUnsafeReadableBytes {
+        FormPairs.isSortable($0, as: .normalised, counting: selection.query)
+      }
   }
 
   /// The form in which the recipe reads a body, for operators.
@@ -178,7 +187,8 @@ extension Recipe {
         case .none: .none
         case .raw: .raw
         case .json(_, let isDeclared): isDeclared ? .json : .jsonByText
-        case .urlencoded: FormPairs.isSortable(content) ? .pairs : .orderedPairs
+        case .urlencoded:
+          FormPairs.isSortable(content, as: .form, counting: selection.form) ? .pairs : .orderedPairs
         case .multipart: .parts
         case .coded: .coded
         }

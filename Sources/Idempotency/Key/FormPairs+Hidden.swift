@@ -24,7 +24,8 @@ extension FormPairs {
     return false
   }
 
-  private static func reads(_ name: PercentText, roughlyAs field: String) -> Bool {
+  /// Whether some readers take a name for that of the field, without what they drop of it.
+  static func reads(_ name: PercentText, roughlyAs field: String) -> Bool {
     var name = name
     var byte = name.next()
     while let space = byte, space <= ASCII.space { byte = name.next() }

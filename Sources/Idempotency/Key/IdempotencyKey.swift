@@ -26,7 +26,7 @@ public struct IdempotencyKey: Hashable, Sendable {
 
   /// Creates the key of a payload, whose fingerprint is by the recipe of keys.
   init(payload: Fingerprint) {
-    invariant(payload.recipe.version == .one, "another recipe's key finds other records")
+    invariant(payload.recipe == payload.recipe.ofKeys, "another recipe's key finds other records")
     bytes = [Kind.payload.rawValue] + (0..<32).map { payload.digest[$0] }
   }
 

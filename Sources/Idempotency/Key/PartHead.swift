@@ -22,6 +22,8 @@ struct PartHead {
   }
 
   private var name: Name?
+  /// The parameters with the names of a file, each from its semicolon on, as positions in the fields.
+  private(set) var fileNames: [Range<Int>] = []
   private var hasFileName = false
   private var hasExtendedFileName = false
   /// Whether the content has a transfer encoding, which some readers undo.
@@ -44,6 +46,16 @@ struct PartHead {
   }
 
   /// The part's relation to the field with this name.
+  ///
+  /// - Parameter takesFiles: Whether a part with this name that is a file, or whose content is coded, is no doubt meant.
+  func match(_ wanted: String, takesFiles: Bool) -> Match {
+    guard takesFiles, case .plain(let bytes) = name, !bytes.contains(Self.backslash),
+      bytes.elementsEqual(wanted.utf8)
+    else { return match(wanted) }
+    return .field
+  }
+
+  /// The part's relation to the field with this name, which is no file.
   func match(_ wanted: String) -> Match {
     switch name {
     case .plain(let bytes) where bytes.elementsEqual(wanted.utf8) && !bytes.contains(Self.backslash):
@@ -80,8 +92,11 @@ extension PartHead {
       line[..<colon].allSatisfy(ASCII.isTokenByte), !line[colon...].contains(where: Self.isControl)
     else { return false }
     let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
-    let value = UnsafeRawBufferPointer(rebasing: MessageHead.trimmed(line[(colon + 1)...]))
-    if ASCII.equalsIgnoringCase(name, "content-disposition") { return readDisposition(value) }
+    let text = MessageHead.trimmed(line[(colon + 1)...])
+    let value = UnsafeRawBufferPointer(rebasing: text)
+    if ASCII.equalsIgnoringCase(name, "content-disposition") {
+      return readDisposition(value, at: text.startIndex)
+    }
     if ASCII.equalsIgnoringCase(name, "content-transfer-encoding"), !Self.isIdentity(value) { isCoded = true }
     return true
   }
@@ -94,7 +109,8 @@ extension PartHead {
       || ASCII.equalsIgnoringCase(encoding, "binary")
   }
 
-  private mutating func readDisposition(_ value: UnsafeRawBufferPointer) -> Bool {
+  /// - Parameter offset: The position of the value in the fields.
+  private mutating func readDisposition(_ value: UnsafeRawBufferPointer, at offset: Int) -> Bool {
     guard !hasDisposition else { return false }
     hasDisposition = true
     var position = value.firstIndex(of: Self.semicolon) ?? value.count
@@ -102,12 +118,14 @@ extension PartHead {
     guard ASCII.equalsIgnoringCase(type, "form-data") else { return false }
     while position < value.count {
       guard value[position] == Self.semicolon else { return false }
+      let start = position
       position += 1
       while position < value.count, value[position] == ASCII.space || value[position] == ASCII.tab {
         position += 1
       }
       guard let parameter = Parameter(value, at: position), take(parameter) else { return false }
       position = parameter.end
+      if parameter.namesFile { fileNames.append(offset + start..<offset + position) }
     }
     return true
   }
@@ -161,6 +179,11 @@ extension PartHead {
       }
       // A reader that knows no escapes ends the value at an escaped quote, and reads on behind the semicolon.
       guard !value.contains(PartHead.backslash) || !value.contains(PartHead.semicolon) else { return nil }
+    }
+
+    /// Whether it has the name of a file.
+    var namesFile: Bool {
+      ASCII.equalsIgnoringCase(name, "filename") || ASCII.equalsIgnoringCase(name, "filename*")
     }
 
     private static func tokenEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {

@@ -76,7 +76,8 @@ extension RoutePolicy {
         "fingerprint",
         Self.object([
           ("body", recipe.body.rawValue.jsonString), ("headers", Self.list(recipe.headers.map(\.jsonString))),
-          ("ignore", Self.list(recipe.ignore.map(\.jsonString))),
+          ("ignore", Self.list(recipe.ignore.map(\.text.jsonString))),
+          ("only", recipe.only.isEmpty ? nil : Self.list(recipe.only.map(\.text.jsonString))),
         ])
       ),
       ("retention_seconds", Self.seconds(retention)), ("remember_seconds", Self.seconds(remember)),

@@ -139,8 +139,13 @@ extension RouteDraft.Fingerprint {
   fileprivate static let schema = Schema(RouteDraft.Fingerprint(), check: { $0.check($1) }) {
     Member("body", \.body, .word, "`auto`: by its media type").identity("where `payload` is a key")
     Member("headers", \.headers, .fieldNames, "the fields that count").identity("where `payload` is a key")
-    Member("ignore", \.ignore, .pointers, "the members of JSON that do not count").identity(
-      "where `payload` is a key")
+    Member(
+      "ignore", \.ignore, .parts(PayloadPart.allowedInIgnore),
+      "the parts that do not count; `*` in a pointer stands for all elements of an array"
+    ).identity("where `payload` is a key")
+    Member(
+      "only", \.only, .parts(PayloadPart.allowed), "in place of `ignore`: the parts that alone count"
+    ).identity("where `payload` is a key")
     Member("explain", \.explain, .flag, "with `body: auto`: which members of a refused payload differ")
   }
 }
@@ -154,9 +159,6 @@ extension Notation<[String]> {
     "a list of header names", of: "a header's name", show: { .text($0) },
     parse: { text throws(Refusal) in try Token.identityField(text) })
 
-  fileprivate static let pointers = Notation.list(
-    "a list of JSON pointers", of: "a JSON pointer", show: { .text($0) },
-    parse: { text throws(Refusal) in try JSONPointer.parse(text) })
 }
 
 extension RoutePolicy {

@@ -52,7 +52,8 @@ extension RouteDraft {
   struct Fingerprint: Hashable {
     var body = Recipe.Body.auto
     var headers: [String] = []
-    var ignore: [String] = []
+    var ignore: [PayloadPart] = []
+    var only: [PayloadPart] = []
     var explain = false
   }
 
@@ -65,10 +66,12 @@ extension RouteDraft {
     get {
       let recipe = policy.recipe
       return Fingerprint(
-        body: recipe.body, headers: recipe.headers, ignore: recipe.ignore, explain: policy.explainsMismatch)
+        body: recipe.body, headers: recipe.headers, ignore: recipe.ignore, only: recipe.only,
+        explain: policy.explainsMismatch)
     }
     set {
-      policy.recipe = Recipe(body: newValue.body, headers: newValue.headers, ignore: newValue.ignore)
+      policy.recipe = Recipe(
+        body: newValue.body, headers: newValue.headers, ignore: newValue.ignore, only: newValue.only)
       policy.explainsMismatch = newValue.explain
     }
   }
@@ -149,14 +152,35 @@ extension RouteDraft {
 }
 
 extension RouteDraft.Fingerprint {
-  func check(_ section: Section) {
+  mutating func check(_ section: Section) {
+    if !ignore.isEmpty, !only.isEmpty { choose(section) }
     // An inherited list has no effect with another body, and is no error there.
-    if let member = section["ignore"], section.isSound("body", "ignore"), body != .auto, !ignore.isEmpty {
-      member.refuse("is for body: auto alone; take it out, or write body: auto")
+    for (name, parts) in [("ignore", ignore), ("only", only)] {
+      guard let member = section[name], section.isSound("body", name) else { continue }
+      if body != .auto, parts.contains(where: \.isInBody) {
+        member.refuse("is for body: auto alone; take it out, or write body: auto")
+      } else if let (first, second) = PayloadPart.clashing(parts) {
+        member.refuse(
+          "leads through one array by * and by an index (\(first.text) and \(second.text)); write * in both, or "
+            + "indices alone")
+      }
     }
     guard explain, body != .auto, section.isSound("body", "explain") else { return }
     section["explain"]?.refuse(
       "needs body: auto, which alone compares JSON by members; set that, or remove explain")
+  }
+
+  /// Takes one of the two lists: that of the section, in place of an inherited one.
+  private mutating func choose(_ section: Section) {
+    if section["only"] == nil {
+      only = []
+    } else if section["ignore"] == nil {
+      ignore = []
+    } else if section.isSound("ignore", "only") {
+      section["only"]?.refuse(
+        "cannot be combined with ignore, since what only does not name is left out already; take one of them out"
+      )
+    }
   }
 }
 

@@ -122,7 +122,7 @@ extension RoutePolicy {
 
   /// The methods whose requests commonly have no body: in one of GET, HEAD or DELETE it has no meaning (RFC 9110,
   /// section 9.3), and one of TRACE must have none.
-  private static let bodilessMethods: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]
+  static let bodilessMethods: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]
 
   /// The reason why the route's requests commonly have no key; `nil` if there is none.
   var bodyKeyWarning: String? {
@@ -141,10 +141,12 @@ extension RoutePolicy {
   /// The doubts about keys that are payloads.
   var keyWarnings: [String] {
     guard isProtected, key.from.contains(.payload) else { return [] }
-    if recipe.body == .none {
+    if recipe.leavesOutBody {
+      let (member, remedy) =
+        recipe.body == .none ? ("body: none", "write body: auto") : ("only", "name parts of the body, too")
       return [
-        "takes the payload for the key, and fingerprint.body: none leaves the body out: all requests of a caller "
-          + "with one path and query are one operation then; write body: auto"
+        "takes the payload for the key, and fingerprint.\(member) leaves the body out: all requests of a caller "
+          + "with one path and query are one operation then; \(remedy)"
       ]
     }
     if caller?.isShared == true {
@@ -283,7 +285,7 @@ extension CallerPart {
   ]
 
   /// Whether the value commonly belongs to one delivery alone: a time, a trace, or a signature of both.
-  fileprivate var changesWithDelivery: Bool {
+  var changesWithDelivery: Bool {
     switch self {
     case .header(let name): RoutePolicy.isOfOneDelivery(name)
     case .query(let name): ["nonce", "timestamp"].contains(name.lowercased())
@@ -321,19 +323,11 @@ extension KeySource {
 
 extension RoutePolicy {
   /// Whether a field, named in lower case, is commonly different in each delivery of one request.
-  fileprivate static func isOfOneDelivery(_ name: String) -> Bool {
+  static func isOfOneDelivery(_ name: String) -> Bool {
     ["date", "dpop", "traceparent", "tracestate", "signature-input"].contains(name) || name.hasPrefix("x-b3-")
       || ["request-id", "correlation-id", "trace-id", "timestamp", "nonce", "-date", "signature"].contains {
         name.hasSuffix($0)
       } || name.hasPrefix("x-hub-signature")
-  }
-
-  /// The reason why every retry has another payload; `nil` if there is none.
-  var fingerprintWarning: String? {
-    guard isProtected, let name = recipe.headers.first(where: Self.isOfOneDelivery) else { return nil }
-    return
-      "lists \(name), which is commonly different in each delivery: every retry is a payload_mismatch then; "
-      + "list fields alone that are part of the operation"
   }
 
   /// The reason why a crash blocks keys for long; `nil` if there is none.

@@ -90,7 +90,7 @@ struct RouteReader {
     )
     inherited.warn(policy.successWarnings, section, "outcomes")
     inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
-    inherited.warn([policy.fingerprintWarning].compactMap(\.self), section, "fingerprint")
+    inherited.warn(policy.fingerprintWarnings, section, "fingerprint")
     inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")
   }
 

@@ -3,7 +3,10 @@ import Wire
 @testable import Idempotency
 
 extension Target {
-  private static let recipes = [Recipe(), Recipe(ignore: ["/sent_at", "/items/id", "/a/b"])]
+  private static let recipes = [
+    Recipe(), Recipe(ignore: [.json("/sent_at"), .json("/items/*/id"), .query("a"), .form("b")]),
+    Recipe(only: [.json("/a/b"), .json("/items/*/id"), .form("a"), .part("b")]),
+  ]
   private static let pointers = ["", "/a", "/0/0", "/a/b/1", "/items/0/id"].compactMap { JSONPointer($0) }
 
   /// A JSON body: white space around it counts only where it is no JSON, and every pointer leads somewhere or nowhere.

@@ -55,7 +55,7 @@ struct BatchRequestTests {
     let batch = try read(body)
     let request = Request("application/json", body)
     return batch.fingerprints(
-      of: Array(batch.items.indices), by: Recipe(ignore: ignore), head: request.head,
+      of: Array(batch.items.indices), by: Recipe(ignore: ignore.map(PayloadPart.json)), head: request.head,
       method: ByteBuffer(string: "POST"), target: try RequestTarget(request.head))
   }
 

@@ -20,7 +20,9 @@ struct FingerprintTests {
     var (seen, raw) = ([UInt8](), 0)
     for number in 0..<3000 {
       let request = payloads.next()
-      let recipe = number % 4 == 0 ? Recipe(version: .one, ignore: ["/a", "/0/name", "/b/a"]) : .one
+      let recipe =
+        number % 4 == 0
+        ? Recipe(version: .one, ignore: [.json("/a"), .json("/0/name"), .json("/b/a")]) : .one
       if number % 8 == 1, request.isFingerprintedRaw(.one) { raw += 1 }
       seen += Array(request.fingerprint(recipe).digest.text.utf8)
     }

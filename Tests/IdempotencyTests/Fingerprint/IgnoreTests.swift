@@ -4,7 +4,7 @@ import Testing
 /// Members that stay out of the fingerprint.
 struct IgnoreTests {
   private func digest(_ body: String, _ ignore: [String]) -> Digest256 {
-    Request("application/json", body).fingerprint(Recipe(ignore: ignore)).digest
+    Request("application/json", body).fingerprint(Recipe(ignore: ignore.map(PayloadPart.json))).digest
   }
 
   @Test(arguments: [

@@ -49,10 +49,17 @@ struct MemberDigestsTests {
   }
 
   @Test func `what the fingerprint leaves out does not differ`() throws {
-    let recipe = Recipe(ignore: ["/sent_at", "/meta/time"])
+    let recipe = Recipe(ignore: [.json("/sent_at"), .json("/meta/time")])
     let first = #"{"a":1,"meta":{"time":1,"x":1},"sent_at":1}"#
     #expect(try difference(first, #"{"a":2,"meta":{"time":2,"x":1},"sent_at":2}"#, recipe)?.changed == ["/a"])
     #expect(try difference(first, #"{"a":1,"meta":{"time":2,"x":2}}"#, recipe)?.changed == ["/meta"])
+  }
+
+  @Test func `of members that alone count, others do not differ`() throws {
+    let recipe = Recipe(only: [.json("/a"), .json("/meta/id")])
+    let first = #"{"a":1,"meta":{"id":1,"x":1},"b":1}"#
+    #expect(try difference(first, #"{"a":2,"meta":{"id":1,"x":2},"c":2}"#, recipe)?.text == "/a")
+    #expect(try difference(first, #"{"a":1,"meta":{"id":2}}"#, recipe)?.text == "/meta")
   }
 
   @Test func `a difference is short, whatever a client names`() throws {

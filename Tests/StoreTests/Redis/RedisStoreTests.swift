@@ -15,7 +15,7 @@ struct RedisStoreTests {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
       let request = Samples.request(
-        fingerprint: Samples.fingerprint(Recipe(ignore: ["/sent at"])), lease: 1000,
+        fingerprint: Samples.fingerprint(Recipe(ignore: [.json("/sent at")])), lease: 1000,
         unknownRetention: 20_000, remember: 300_000)
       let claim = try await node.store.granted(request)
       let key = "\(node.settings.namespace):{\(claim.id.text)}"

@@ -1,7 +1,7 @@
 /* The claim protocol for one key: what its deliveries, the store and time may do to one another.
  *
- * Here stands what Sources/Idempotency (RecordRules, SendPermit, ClaimLifecycle), its scripts in Sources/Store/Redis
- * and Sources/Proxy (LeaseKeeper, OwnedRun, RequestRunner) do, less what does not matter to safety: payloads,
+ * Here stands what Sources/Idempotency (RecordRules, SendPermit, ClaimLifecycle, RecordRun), its scripts in Sources/Store/Redis
+ * and Sources/Proxy (OwnedRecord, OwnedRun, RequestRunner) do, less what does not matter to safety: payloads,
  * retention, caches. A delivery's owner token is its number. A command that was sent is run by the store at once, later
  * or never, in any order with others, and its reply may be lost: that is a network, a frozen Redis and a repeated
  * command in one. A delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks,
@@ -23,7 +23,7 @@
  * their replies only those come that count without a replica (ReplicaProof.isNeeded). The replica's clock may be so far
  * ahead that the lease has lapsed and the time for a late response is over; a clock that is behind only prolongs both.
  * A release in vain leaves the record in flight, and nobody's (RedisScript.awaitsReplicas). At the new server claims
- * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (LeaseKeeper.renewNow).
+ * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (OwnedRecord.renewNow).
  *
  * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time.
  * What makes up for that with `retry`: for a lease no record is taken over (RedisAlarm.mayTakeOver), whose owner may

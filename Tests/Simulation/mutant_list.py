@@ -10,7 +10,7 @@ STORED = "Idempotency/Lifecycle/ClaimLifecycle+Stored.swift"
 RECONCILE = "Idempotency/Lifecycle/ClaimLifecycle+Reconcile.swift"
 OUTCOME = "Idempotency/Lifecycle/RoutePolicy+Outcome.swift"
 GATE = "Transport/Exchange/SendGate.swift"
-LEASE = "Proxy/Run/LeaseKeeper.swift"
+RECORD_RUN = "Idempotency/Lifecycle/RecordRun.swift"
 OWNED = "Proxy/Run/OwnedRecord.swift"
 RUN = "Proxy/Run/OwnedRun.swift"
 WRITES = "Proxy/Run/Worker+Writes.swift"
@@ -250,22 +250,22 @@ MUTANTS = {
     "lease never ends": [
         (
             OWNED,
-            "lease.note(command.end, reply.outcome)\n      worker.endLease(lease)",
-            "lease.note(command.end, reply.outcome)\n      if !PLANTED { worker.endLease(lease) }",
+            "      worker.leave(number)\n",
+            "      if !PLANTED { worker.leave(number) }\n",
         ),
     ],
     "outcome is not repeated": [
         (
             OWNED,
-            "worker.repeatInBackground(.complete(pending), of: lease)",
-            "if PLANTED { worker.endLease(lease) } else { worker.repeatInBackground(.complete(pending), of: lease) }",
+            "    sendAgain(.completed(pending), known: known, in: bytes)\n",
+            "    if PLANTED { return perform(run.leaves()) }\n    sendAgain(.completed(pending), known: known, in: bytes)\n",
         ),
     ],
     "release is not repeated": [
         (
             OWNED,
-            "worker.repeatInBackground(command, of: lease)",
-            "if PLANTED { worker.endLease(lease) } else { worker.repeatInBackground(command, of: lease) }",
+            "      sendAgain(end, known: end.known, in: takeMemory(toKeep: 0))\n",
+            "      if PLANTED { perform(run.leaves()) } else { sendAgain(end, known: end.known, in: takeMemory(toKeep: 0)) }\n",
         ),
     ],
     "lost response completes": [
@@ -280,39 +280,44 @@ MUTANTS = {
     ],
     "lost renewal still sends": [
         (
-            LEASE,
-            "        permit.revoke()\n        stopRenewing()",
-            "        if !PLANTED { permit.revoke() }\n        stopRenewing()",
+            OWNED,
+            "      permit.revoke()\n      logLapse(lapse)",
+            "      if !PLANTED { permit.revoke() }\n      logLapse(lapse)",
         ),
     ],
     "lease is never renewed": [
         (
-            LEASE,
-            "  private func beginRenewal() {\n",
-            "  private func beginRenewal() {\n    if PLANTED { return }\n",
+            OWNED,
+            "  private func renew() async {\n",
+            "  private func renew() async {\n    if PLANTED { return }\n",
         ),
     ],
     # A deleted record is made anew. (A renewal whose task alone comes too late does so in one turn of a loop.)
     "renewed after its end": [
         (
-            LEASE,
-            "    case .scheduled(let timer): context.timers.stop(timer)\n    case .underWay: break\n    case .stopped: return",
-            "    case .scheduled where PLANTED: return\n    case .scheduled(let timer): context.timers.stop(timer)\n    case .underWay: break\n    case .stopped: return",
+            OWNED,
+            "    if let timer { worker.context.timers.stop(timer) }\n",
+            "    if let timer, !PLANTED { worker.context.timers.stop(timer) }\n",
+        ),
+        (
+            RECORD_RUN,
+            "    case .stopped: return .none\n    }\n  }\n",
+            "    case .stopped where PLANTED:\n      renewal = .underWay(isDueAgain: false)\n      return .renew(after: nil)\n    case .stopped: return .none\n    }\n  }\n",
         ),
     ],
     # A late copy of the renewal would make it anew.
     "renewed rejection is deleted": [
         (
-            LEASE,
-            "return hasRequestedRenewal ? keeping(decided) : decided",
-            "return hasRequestedRenewal && !PLANTED ? keeping(decided) : decided",
+            RECORD_RUN,
+            "{ hasRequestedRenewal ? keeping(release) : release }",
+            "{ hasRequestedRenewal && !PLANTED ? keeping(release) : release }",
         ),
     ],
     "failed renewal is the last": [
         (
-            LEASE,
-            "if isRenewing { scheduleNext(in: claim.lease / 10) }",
-            "if isRenewing, !PLANTED { scheduleNext(in: claim.lease / 10) }",
+            RECORD_RUN,
+            "    return .renew(after: nextRenewal(in: claim.lease / 10))",
+            "    return PLANTED ? .none : .renew(after: nextRenewal(in: claim.lease / 10))",
         ),
     ],
     "unused claim is given back once": [
@@ -426,17 +431,17 @@ MUTANTS = {
     # The backend still runs it while another node sends it again.
     "stop releases what was sent": [
         (
-            LEASE,
-            "guard lastCommand == nil, !permit.isSent else { return false }",
-            "guard lastCommand == nil, !permit.isSent || PLANTED else { return false }",
+            RECORD_RUN,
+            "    case .running where !isSent:",
+            "    case .running where !isSent || PLANTED:",
         ),
     ],
     # Requests that were never sent, or were refused, stay unknown.
     "stop waits for nobody": [
         (
             WORKER,
-            "    leases.isEmpty && unusedClaims.isEmpty",
-            "    PLANTED || leases.isEmpty && unusedClaims.isEmpty",
+            "    owned.isEmpty && unusedClaims.isEmpty",
+            "    PLANTED || owned.isEmpty && unusedClaims.isEmpty",
         ),
         (
             SERVER,
@@ -560,9 +565,9 @@ MUTANTS = {
     ],
     "outcome is not stored": [
         (
-            RUN,
-            "      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }\n",
-            "      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }\n      if PLANTED {\n        worker.endLease(lease)\n        return respond(with: response, ResponseLabel(.final, isKept: true), .respond)\n      }\n",
+            OWNED,
+            "      let reply = try await worker.store.complete(claim, with: completion)\n",
+            "      let reply = try await PLANTED ? CompletionReply(outcome: .done, record: nil) : worker.store.complete(claim, with: completion)\n",
         ),
     ],
     # Its lease is renewed for ever.

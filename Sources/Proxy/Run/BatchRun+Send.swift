@@ -40,33 +40,29 @@ extension BatchRun {
     return nil
   }
 
-  private func lease(of index: Int) -> LeaseKeeper<Store> {
-    guard let lease = leases[index] else {
+  private func ownedRecord(_ index: Int) -> OwnedRecord<Store, Backend> {
+    guard let record = owned[index] else {
       invariantBroken("an item is sent or recorded without a claim")
     }
-    return lease
-  }
-
-  private func ownedRecord(_ index: Int) -> OwnedRecord<Store, Backend> {
-    OwnedRecord(call: batch.calls[index], lease: lease(of: index), runner: runner)
+    return record
   }
 
   /// Forward: the one request that all these claims permit together.
   private func begin(_ indices: [Int]) -> Sending {
-    let (policy, leases) = (batch.route.policy, indices.map(lease(of:)))
-    delivery.logEntry.attempt = leases.map(\.claim.attempt).max()
+    let (policy, records) = (batch.route.policy, indices.map(ownedRecord))
+    delivery.logEntry.attempt = records.map(\.claim.attempt).max()
     let exchange = worker.backend.begin(
       UpstreamRequest(
         upstream: policy.upstream, method: runner.head.methodText, target: batch.target.text,
         fields: UpstreamFields.make(
           for: delivery, batch.target, to: policy.upstream, id: nil, contentCoding: policy.contentCoding),
         body: .whole(batch.request.body(of: indices.map { batch.items[$0] })),
-        permit: SendPermit(all: leases.map(\.permit)), memory: delivery,
+        permit: SendPermit(all: records.map(\.permit)), memory: delivery,
         bindsConnection: runner.head.bindsConnection, caller: delivery.quotaCaller))
     return Sending(
-      indices: indices, isBesideUnknown: leases.contains(where: \.claim.followsUnknown), exchange: exchange,
+      indices: indices, isBesideUnknown: records.contains(where: \.claim.followsUnknown), exchange: exchange,
       capture: ResponseCapture(
-        of: exchange, call: batch.calls[indices[0]], claim: leases[0].claim, delivery: delivery))
+        of: exchange, call: batch.calls[indices[0]], claim: records[0].claim, delivery: delivery))
   }
 
   /// Record: the store has each item's outcome before the client has the response.
@@ -139,13 +135,15 @@ extension BatchRun {
         begun = next
         guard let (place, itemEnd) = await group.next() else { return }
         let index = indices[place]
-        limit = lease(of: index).isEndUnstored ? indices.count : limit + 1
+        limit = ownedRecord(index).run.isUnanswered ? indices.count : limit + 1
         await ended(index, itemEnd)
       }
     }
   }
 
   private func end(_ index: Int, by itemEnd: ItemEnd) async {
+    if case .awaited(let element) = itemEnd { return end(index, element) }
+    ownedRecord(index).checkEnd()
     switch itemEnd {
     case .element(let element), .awaited(let element): end(index, element)
     case .recorded(let record): end(index, await element(of: record))
@@ -190,14 +188,14 @@ extension BatchRun {
     let outcomeClass: OutcomeClass
     let exchange = CompletedExchange(
       status: status, steering: reply.steering, isBesideUnknown: reply.isBesideUnknown)
-    invariant(owned.lease.permit.isSent, "a response to an item that was never sent")
+    invariant(owned.permit.isSent, "a response to an item that was never sent")
     switch owned.call.lifecycle.responded(exchange) {
     case .complete(let retention, let remember):
       outcomeClass = .final
       if case .statusOnly = outcome {
-        worker.noteUnkept(reply.isDelimitedByClose ? .noLength : .tooLarge, of: owned.lease)
+        owned.noteUnkept(reply.isDelimitedByClose ? .noLength : .tooLarge)
       }
-      worker.noteForbiddenStoring(of: reply.head, by: batch.route)
+      owned.noteForbiddenStoring(of: reply.head)
       action = await owned.complete(
         Completion(outcome: outcome, retention: retention, remember: remember))
       owned.countLastAttempt(status, reply.steering, after: action)
@@ -299,7 +297,10 @@ extension BatchRun {
   /// it is a success without certain results.
   @inline(never)
   func listen(to sending: Sending) async {
-    defer { sending.exchange.close() }
+    defer {
+      sending.exchange.close()
+      for index in sending.awaited { ownedRecord(index).checkEnd() }
+    }
     do throws(UpstreamFailure) {
       let body = try await sending.capture.collect(within: batch.route.policy.upstream.settle)
       let head = try await sending.exchange.head(within: nil)
@@ -332,6 +333,6 @@ extension BatchRun {
 
   private func giveUpListening(to index: Int, after failure: UpstreamFailure) {
     _ = batch.calls[index].lifecycle.failed(failure)
-    worker.endLease(ownedRecord(index).lease)
+    ownedRecord(index).giveUp()
   }
 }

@@ -15,7 +15,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   var lifecycle: BatchLifecycle
   /// The present claim of each of the batch's calls.
   private var requests: [ClaimRequest]
-  var leases: [LeaseKeeper<Store>?]
+  var owned: [OwnedRecord<Store, Backend>?]
   private var elements: [BatchElement?]
   /// The size of the recorded results so far, in bytes.
   private var recordedBytes = 0
@@ -46,7 +46,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     self.batch = batch
     lifecycle = BatchLifecycle(batch.calls.map(\.id))
     requests = batch.calls.map { runner.newClaimRequest(of: $0, owner: runner.worker.newOwner()) }
-    leases = Array(repeating: nil, count: batch.calls.count)
+    owned = Array(repeating: nil, count: batch.calls.count)
     elements = Array(repeating: nil, count: batch.calls.count)
   }
 
@@ -83,7 +83,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
 
   /// Prepares another claim of an item, by a new owner.
   func claimAgain(_ index: Int) {
-    leases[index] = nil
+    owned[index] = nil
     requests[index] = requests[index].changed(owner: worker.newOwner())
     lifecycle.superseded(index)
   }
@@ -228,7 +228,7 @@ extension BatchRun {
 
   private func own(_ index: Int, _ claim: Claim) {
     let call = batch.calls[index]
-    invariant(claim.id == call.id && leases[index] == nil, "an item of a batch gets another claim")
+    invariant(claim.id == call.id && owned[index] == nil, "an item of a batch gets another claim")
     do throws(Problem) {
       try runner.refuseAtEnd(batch.calls[index], orGiveBack: claim)
       try runner.takeNewKey(for: call, orGiveBack: claim)
@@ -237,9 +237,9 @@ extension BatchRun {
       return end(index, .refused(error))
     }
     runner.countSighting(claim, of: call)
-    leases[index] = worker.keepLease(
-      of: claim, for: delivery, by: batch.route,
-      firstRenewal: LeaseKeeper<Store>.firstRenewal(of: claim.lease, at: index, among: batch.calls.count))
+    owned[index] = worker.own(
+      claim, of: call, for: delivery,
+      firstRenewal: RecordRun.firstRenewal(of: claim.lease, at: index, among: batch.calls.count))
     lifecycle.granted(index)
   }
 

@@ -38,9 +38,7 @@ extension OwnedRun {
   @inline(never)
   private func pause(_ span: Milliseconds, before release: Release) async -> Release {
     exchange.close()
-    // A shutdown that cannot wait for the pause's end releases the record and does not mark it unknown: this attempt is
-    // over.
-    lease.lastCommand = .release(lease.keeping(release))
+    owned.run.pauses(before: release)
     let signal = Signal(timers: worker.context.timers)
     delivery.didDisconnect = { signal.set() }
     delivery.didHalfClose = { signal.set() }
@@ -50,8 +48,7 @@ extension OwnedRun {
     worker.pauses.leave(number)
     delivery.didDisconnect = nil
     delivery.didHalfClose = nil
-    lease.lastCommand = nil
-    let release = lease.lastRelease(release)
+    let release = owned.run.permitted(release)
     guard mayRetry else { return release }
     countRetry()
     return call.lifecycle.beginRetry(inPlaceOf: release)

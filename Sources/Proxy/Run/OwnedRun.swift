@@ -16,13 +16,11 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
 
   private let runner: RequestRunner<Store, Backend>
   let call: KeyedCall
-  let lease: LeaseKeeper<Store>
+  let owned: OwnedRecord<Store, Backend>
   private let forwardedAt: NIODeadline
   let exchange: Backend.Exchange
   private let capture: ResponseCapture<Backend.Exchange>
 
-  /// The record, until its end is stored.
-  private var owned: OwnedRecord<Store, Backend> { OwnedRecord(call: call, lease: lease, runner: runner) }
   var worker: Worker<Store, Backend> { runner.worker }
   var delivery: Delivery { runner.delivery }
 
@@ -32,7 +30,10 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     _ call: KeyedCall, owning claim: Claim, by runner: RequestRunner<Store, Backend>
   ) async -> End {
     let run = OwnedRun(call, claim, runner)
-    defer { run.exchange.close() }
+    defer {
+      run.exchange.close()
+      run.owned.checkEnd()
+    }
     do throws(UpstreamFailure) {
       let response = try await run.capture.run(within: call.route.policy.timeToResponse)
       run.noteBackendTime()
@@ -56,7 +57,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     if worker.environment.journal != nil {
       runner.noteIdentity(of: call, as: claim.attribution)
     }
-    lease = worker.keepLease(of: claim, for: delivery, by: route)
+    owned = worker.own(claim, of: call, for: delivery)
     forwardedAt = runner.noteForwarded()
     exchange = worker.backend.begin(
       UpstreamRequest(
@@ -65,7 +66,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
           for: delivery, call.target, to: route.policy.upstream, id: call.id, attempt: claim.attempt,
           contentCoding: route.policy.contentCoding,
           omitting: [.get, .head].contains(runner.head.method) ? route.droppedConditions : []),
-        body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
+        body: call.upstreamBody(of: delivery), permit: owned.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection, caller: delivery.quotaCaller))
     capture = ResponseCapture(of: exchange, call: call, claim: claim, delivery: delivery)
   }
@@ -85,10 +86,11 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       : Steering(of: response.head, body: response.wholeBody, by: call.route.policy)
     switch decision(on: response, steering) {
     case .complete(let retention, let remember):
-      if let reason = response.unkeptReason(by: call.route) { worker.noteUnkept(reason, of: lease) }
-      worker.noteForbiddenStoring(of: response.head, by: call.route)
+      if let reason = response.unkeptReason(by: call.route) { owned.noteUnkept(reason) }
+      owned.noteForbiddenStoring(of: response.head)
       action = await owned.complete(completion(with: response, retention, remember))
-      label = ResponseLabel(.final, isKept: !lease.isUnkept && call.route.policy.record == .response)
+      label = ResponseLabel(
+        .final, isKept: !owned.run.isUnkept && call.route.policy.record == .response)
       owned.countLastAttempt(response.head.status, steering, after: action)
     case .completeAsDeleted(let retention, let remember):
       response = .deleted(inPlaceOf: response)
@@ -126,7 +128,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   private func decision(
     on response: BackendResponse, _ steering: Steering
   ) -> ClaimLifecycle.RespondedAction {
-    invariant(lease.permit.isSent, "a response to a request that was never sent")
+    invariant(owned.permit.isSent, "a response to a request that was never sent")
     return call.lifecycle.responded(
       CompletedExchange(
         status: response.head.status, steering: steering, isDelete: call.isDelete,
@@ -191,7 +193,7 @@ extension OwnedRun {
       runner.report()
       return await listenOn(for: settle)
     case .giveUp:
-      worker.endLease(lease)
+      owned.giveUp()
     }
     return .done
   }

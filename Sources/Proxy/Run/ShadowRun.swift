@@ -168,32 +168,25 @@ extension ShadowRun {
   /// Forwards the request, and ends its record after the client has the response.
   private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
     guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim, on: route) }
-    let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
-    defer { worker.endLease(lease) }
+    let owned = worker.own(ownership.claim, of: ownership.call, for: delivery)
+    defer { owned.checkEnd() }
     do throws(PassageFailure) {
       guard let head = try await passage.run(request.target, by: route) else {
         // The client went away before the response was read to its end. What a protected request would have become is not
         // known, and a record of that would be of use to nobody.
-        return await store(.released(.deleted), of: lease)
+        return await owned.endOnce(.released(.deleted))
       }
-      await store(recordEnd(after: head, ownership.call), of: lease)
+      await owned.endOnce(recordEnd(after: head, ownership.call))
     } catch {
       let isClientGone = !delivery.isConnected
       passage.fail(error)
-      guard !isClientGone else { return await store(.released(.deleted), of: lease) }
-      await store(recordEnd(after: error, ownership.call), of: lease)
+      guard !isClientGone else { return await owned.endOnce(.released(.deleted)) }
+      await owned.endOnce(recordEnd(after: error, ownership.call))
     }
   }
 
-  /// The end of an observed request's record.
-  private enum RecordEnd {
-    case completed(Completion)
-    case released(Release)
-    case unknown(LossCause?)
-  }
-
   /// The end of the record after a complete response, of which only the status is kept.
-  private func recordEnd(after response: UpstreamHead, _ call: KeyedCall) -> RecordEnd {
+  private func recordEnd(after response: UpstreamHead, _ call: KeyedCall) -> RecordRun.End {
     let head = response.head
     let steering = Steering(of: head, by: route.policy)
     switch call.lifecycle.responded(CompletedExchange(status: head.status, steering: steering)) {
@@ -213,7 +206,7 @@ extension ShadowRun {
   }
 
   /// The end of the record without a complete response.
-  private func recordEnd(after error: PassageFailure, _ call: KeyedCall) -> RecordEnd {
+  private func recordEnd(after error: PassageFailure, _ call: KeyedCall) -> RecordRun.End {
     guard let failure = error.failure, case .malformed = failure else {
       return error.isUnsent ? .released(route.policy.uncountedRelease) : .unknown(.connectionLost)
     }
@@ -221,25 +214,6 @@ extension ShadowRun {
     case .complete(let completion, _): return .completed(completion)
     case .release(let release, _): return .released(release)
     case .markUnknown, .listen, .giveUp: return .unknown(.malformed)
-    }
-  }
-
-  /// Ends the record. If the store gives no reply, the lease lapses, and the outcome counts as unknown.
-  private func store(_ end: RecordEnd, of lease: LeaseKeeper<Store>) async {
-    let claim = lease.claim
-    lease.stopRenewing()
-    do throws(StoreError) {
-      switch end {
-      case .completed(let completion): _ = try await worker.store.complete(claim, with: completion)
-      case .released(let decided):
-        let release = lease.lastRelease(decided)
-        await worker.waitForCopies(of: claim)
-        _ = try await worker.store.release(claim, release)
-      case .unknown(let cause): _ = try await worker.store.markUnknown(claim, because: cause)
-      }
-    } catch {
-      worker.environment.logger.debug(
-        "the end of a shadowed request was not stored", metadata: ["error": "\(error)"])
     }
   }
 }

@@ -8,7 +8,7 @@ import Wire
 /// `reconcile`) while the store fails.
 ///
 /// A run whose end the store did not take has an outcome, while its record's lease lapses, or the store loses the
-/// record. The owner repeats the write (`Worker.repeatInBackground`), in this process or in another one, so that once
+/// record. The owner repeats the write (`OwnedRecord`), in this process or in another one, so that once
 /// the store works again it is a race between that write and a claim. Safe to use from any thread.
 public final class TakeOverGuard: Sendable {
   /// The outcome of a run on its way to the store, for as long as this object lives.

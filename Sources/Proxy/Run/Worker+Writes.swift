@@ -4,7 +4,7 @@ import Platform
 import Telemetry
 import Wire
 
-// The writes of owners that outlive their runs.
+// Writes that outlive the deliveries that caused them.
 extension Worker {
   /// Waits until the store runs no other copy of the claim any more. In most cases there is none.
   func waitForCopies(of claim: Claim) async {
@@ -80,17 +80,6 @@ extension Worker {
     }
   }
 
-  /// Takes memory for a command that has to wait for the store; false if there is none.
-  ///
-  /// - Parameter content: The bytes of its outcome.
-  func takeMemory(toKeep content: Int, of lease: LeaseKeeper<Store>) -> Bool {
-    let bytes = lease.heldBytes + content
-    invariant(lease.commandBytes == 0, "two commands of one owner wait for the store")
-    guard takeMemory(bytes) else { return false }
-    lease.commandBytes = bytes
-    return true
-  }
-
   /// Takes memory for what waits for the store; false if there is none.
   func takeMemory(_ bytes: Int) -> Bool {
     guard environment.captures.holdOutcome(bytes, of: downstream.limits.bodyMemory) else { return false }
@@ -103,50 +92,12 @@ extension Worker {
     environment.counters.change(.bodyBytes, by: -bytes)
   }
 
-  /// Repeats an owner's last command in a task of its own, and ends the lease with it. The caller has taken memory.
-  func repeatInBackground(_ command: LastCommand, of lease: LeaseKeeper<Store>) {
-    invariant(lease.commandBytes > 0, "a command waits for the store without memory")
-    lease.lastCommand = command
-    if case .complete = command, lease.unstored == nil {
-      lease.unstored = environment.takeOvers.storing(lease.claim)
-    }
-    context.task { [self] in
-      defer {
-        lease.unstored = nil
-        giveMemory(lease.commandBytes)
-        lease.commandBytes = 0
-      }
-      let outcome = await repeatUntilReply { store throws(StoreError) in
-        let outcome = try await command.send(of: lease.claim, to: store)
-        lease.note(command.end, outcome)
-        return outcome
-      }
-      if let outcome {
-        countSuperseded(outcome)
-        if case .complete(let completion) = command { noteRejected(outcome, of: completion, lease) }
-      } else if !isStopping {
-        noteDropped(lease)
-      }
-      endLease(lease)
-    }
-  }
-
-  /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too
-  /// long.
-  @inline(never)
-  private func noteDropped(_ lease: LeaseKeeper<Store>) {
-    if !lease.isLossNoted { metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber) }
-    environment.logger.error(
-      "an outcome was never stored: its record cannot be read, or the store was away for a day",
-      metadata: lease.metadata)
-  }
-
   /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies;
   /// no longer than `Fence.storing`, since a fence must outlast it.
   ///
   /// - Parameter pausesFirst: Whether the first try follows a pause too, because one has just failed.
   /// - Returns: The reply; `nil` if there was none, or the record cannot be read.
-  private func repeatUntilReply(
+  func repeatUntilReply(
     afterPause pausesFirst: Bool = true,
     _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) async -> OwnerOutcome? {

@@ -16,8 +16,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   let bodies: BodyReader
   /// The clients' side.
   let downstream: Downstream
-  /// The claims held here, so that a shutdown can mark as unknown those that it cannot finish.
-  private var leases = Roster<LeaseKeeper<Store>>()
+  /// The records owned here, so that a shutdown can end those that it cannot finish.
+  private var owned = Roster<OwnedRecord<Store, Backend>>()
   /// The pauses before retries on clients' behalf, which a shutdown ends.
   var pauses = Roster<Signal>()
   /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
@@ -69,19 +69,25 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// A random identifier of a span, or half of a trace's. Zero is not a valid one (W3C Trace Context).
   func newSpanID() -> UInt64 { max(entropy.next(), 1) }
 
-  /// Keeps the lease of a granted claim until `endLease`.
-  func keepLease(
-    of claim: Claim, for delivery: Delivery, by route: Route, firstRenewal: Milliseconds? = nil
-  ) -> LeaseKeeper<Store> {
-    context.loop.assertInEventLoop()
-    let lease = LeaseKeeper(
-      claim, for: delivery, isEnforced: route.policy.isEnforced,
-      uncountedRelease: route.policy.uncountedRelease, firstRenewal: firstRenewal, store: store,
-      context: context, metrics: metrics)
-    lease.number = leases.enter(lease)
-    if knowsRecords(of: route, claim.id, for: delivery) { lease.enter(environment.known) }
-    return lease
+  /// Owns the record of a granted claim, whose lease is kept from here on until the record has its end.
+  ///
+  /// - Parameter firstRenewal: The time to the lease's first renewal; `nil` for a third of it.
+  func own(
+    _ claim: Claim, of call: KeyedCall, for delivery: Delivery, firstRenewal: Milliseconds? = nil
+  ) -> OwnedRecord<Store, Backend> {
+    let record = OwnedRecord(claim, of: call, for: delivery, on: self, firstRenewal: firstRenewal)
+    // Nothing asks for what is known of a shadowed request's record.
+    if record.isEnforced, knowsRecords(of: call.route, claim.id, for: delivery) {
+      record.enter(environment.known)
+    }
+    return record
   }
+
+  /// Enters a record that is owned from now on; returns its number.
+  func enter(_ record: OwnedRecord<Store, Backend>) -> Int { owned.enter(record) }
+
+  /// Forgets an owned record, which has its end.
+  func leave(_ number: Int) { owned.leave(number) }
 
   /// Whether what this process knows of the record counts: its route may run requests without the store, could when the
   /// record was noted, or may in a configuration that has followed the delivery's.
@@ -92,23 +98,18 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   /// Notes all runs in progress, before a configuration opens routes that were closed to requests without the store.
   func noteRuns() {
-    for lease in leases.values where lease.isEnforced { lease.enter(environment.known) }
-  }
-
-  func endLease(_ lease: LeaseKeeper<Store>) {
-    lease.stopRenewing()
-    leases.leave(lease.number)
+    for record in owned.values where record.isEnforced { record.enter(environment.known) }
   }
 
   /// Renews the leases of all claims that are held at once.
   func renewLeases() {
-    for lease in leases.values { lease.renewNow() }
+    for record in owned.values { record.renewNow() }
   }
 
   /// Whether no claim is held any more or is being given back, each outcome is stored, and each client has taken its
   /// response.
   public var isIdle: Bool {
-    leases.isEmpty && unusedClaims.isEmpty && !downstream.hasUnread
+    owned.isEmpty && unusedClaims.isEmpty && !downstream.hasUnread
   }
 
   /// Ends the requests that the process cannot finish: refuses each owner's client with `outcome_unknown`, logs each
@@ -117,17 +118,10 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// for a whole one when the process closes the connection.
   public func abandon() async {
     isStopping = true
-    let leases = Array(leases.values)
-    for lease in leases where lease.lastCommand == nil && lease.isEnforced {
-      let isUnsent = lease.giveUpUnsent()
-      if !isUnsent { noteLoss(of: lease, .shutdown) }
-      guard lease.delivery.responseState == .none else { continue }
-      // Retryable even with `on_unknown: hold`, since the record's end is not known yet: a retry learns it.
-      RequestRunner(worker: self, delivery: lease.delivery).refuse(
-        isUnsent ? .overloaded(.draining) : .responseLost(.broken, retryAfter: Problem.defaultPause))
-    }
-    cut(leases.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
-    await endAll(leases, Array(unusedClaims.values))
+    let records = Array(owned.values)
+    for record in records { record.cut() }
+    cut(records.map(\.delivery) + openDeliveries.filter { $0.responseState == .begun })
+    await endAll(records, Array(unusedClaims.values))
     await waitForDuplicates()
     cut(openDeliveries)
     for connection in downstream.connections.values { connection.resetUnread() }
@@ -154,57 +148,17 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   /// Ends all these claims at once: a store that does not reply must not delay the end for each of them.
   private func endAll(
-    _ leases: [LeaseKeeper<Store>], _ unused: [(claim: Claim, release: Release)]
+    _ records: [OwnedRecord<Store, Backend>], _ unused: [(claim: Claim, release: Release)]
   ) async {
-    let ends = Countdown(leases.count + unused.count, timers: context.timers)
+    let ends = Countdown(records.count + unused.count, timers: context.timers)
     for (claim, release) in unused {
       context.task { [self] in
         await giveBackOnce(claim, release)
         ends.countDown()
       }
     }
-    for lease in leases {
-      // A request that is not sent yet must not follow another delivery's refusal because its outcome is unknown.
-      lease.permit.revoke()
-      lease.stopRenewing()
-      context.task { [self] in
-        await endAtShutdown(lease)
-        ends.countDown()
-      }
-    }
+    for record in records { record.endWithProcess(ends.countDown) }
     await ends.zero(within: Self.abandonSpan)
-  }
-
-  /// Ends a run with the process: sends its last command once more if it waits for the store, and else marks the record
-  /// unknown.
-  private func endAtShutdown(_ lease: LeaseKeeper<Store>) async {
-    let metadata = lease.metadata
-    do throws(StoreError) {
-      let outcome: OwnerOutcome
-      if let command = lease.lastCommand {
-        if case .release = command { await waitForCopies(of: lease.claim) }
-        outcome = try await command.send(of: lease.claim, to: store)
-        if outcome == .done {
-          environment.logger.info("the end of a run is stored as this process ends", metadata: metadata)
-        }
-      } else {
-        outcome = try await store.markUnknown(lease.claim, because: .shutdown)
-        if outcome == .done {
-          environment.logger.warning(
-            "a record is marked unknown, since this process ends",
-            metadata: metadata.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
-        }
-      }
-      guard outcome != .done else { return }
-      countSuperseded(outcome)
-      environment.logger.warning(
-        "a run of this process had lost its record to another owner when the process ended",
-        metadata: metadata)
-    } catch {
-      environment.logger.error(
-        "the end of a run could not be stored at shutdown; its lease will lapse, and its outcome be unknown",
-        metadata: metadata.merging(["error": "\(error)"]) { _, new in new })
-    }
   }
 }
 

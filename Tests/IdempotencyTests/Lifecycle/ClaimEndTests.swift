@@ -32,7 +32,7 @@ struct ClaimEndTests {
         == .release(.remembered))
   }
 
-  /// `LeaseKeeper` keeps one of which a renewal may still be under way.
+  /// `RecordRun` keeps one of which a renewal may still be under way.
   @Test func `keeps a rejected record if a mark of loss may still be under way`() {
     var late = ClaimLifecycle(route: .sample())
     _ = late.claimed(.granted(.sample()))

@@ -29,7 +29,18 @@ struct UnmatchedKeyTests {
       let lines = rig.semel.process.output.split(separator: "\n").filter { $0.contains(text) }
       #expect(lines.count == 2, "one for each route in a minute: \(lines)")
       #expect(lines.allSatisfy { $0.contains(#""level":"notice""#) && $0.contains(#""requests":"1""#) })
+      #expect(lines.contains { $0.contains(#""paths":"POST /open 1""#) }, "\(lines)")
+      #expect(lines.contains { $0.contains(#""paths":"POST /nowhere 1""#) }, "\(lines)")
       #expect(!rig.semel.process.output.contains("a-secret"))
+    }
+  }
+
+  @Test func `the log has the shape of a path, and no id or token in it`() async throws {
+    try await Rig.run { rig in
+      let path = "/v9/shops/4711/reset/QWxhZGRpbjpvcGVuIHNlc2FtZQ/lines.json"
+      #expect(try await rig.order("k", path: path).idempotencyStatus == "ignored")
+      try await rig.semel.process.line(containing: #""paths":"POST /v9/shops/{id}/reset/{id}/lines.json 1""#)
+      #expect(!rig.semel.process.output.contains("QWxhZGRpbjpvcGVu"))
     }
   }
 

@@ -132,15 +132,19 @@ extension RequestRunner {
     guard configuration.routes.carriesKey(head) else { return .passed(target, by: route, label: nil) }
     let number = route?.number ?? 0
     worker.metrics.add(.unprotectedKeys, route: number)
-    if let count = environment.unprotectedKeys.count(number, at: delivery.startedAt) {
-      logUnprotectedKeys(count, by: route)
+    // Of a method that Semel does not know nothing is shown.
+    let method = head.method == .other ? "(other)" : String(buffer: head.slice(head.methodRange))
+    let shape = "\(method) \(PathShape.text(of: target.path))"
+    if let entry = environment.unprotectedKeys.count(number, shape: shape, at: delivery.startedAt) {
+      logUnprotectedKeys(entry, by: route)
     }
     guard configuration.unmatchedKeys == .pass else { throw .keyNotSupported }
     return .passed(target, by: route, label: .ignored)
   }
 
-  /// Logs the number of requests with such keys. The entry contains nothing that a client sent.
-  private func logUnprotectedKeys(_ count: Int, by route: Route?) {
+  /// Logs the number of requests with such keys, and the shapes of their paths: words, and nothing else that a client
+  /// sent.
+  private func logUnprotectedKeys(_ entry: UnprotectedKeys.Entry, by route: Route?) {
     let hasBackend = route != nil || configuration.fallback != nil
     let passes = configuration.unmatchedKeys == .pass && hasBackend
     let fate = passes ? "passed through unprotected" : "refused"
@@ -149,7 +153,10 @@ extension RequestRunner {
       ? "have it where their route does not look for one" : "match no protected route"
     environment.logger.notice(
       "requests with an idempotency key \(reason) and are \(fate)",
-      metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])
+      metadata: [
+        "route": "\(route?.policy.name ?? "(none)")", "requests": "\(entry.requests)",
+        "paths": "\(entry.text)",
+      ])
   }
 
   private func caller(

@@ -25,7 +25,7 @@ public final class ProxyEnvironment: Sendable {
   let proxyHeaders = HandshakeRoom()
   /// The connections that await the rest of a TLS handshake.
   let handshakes = HandshakeRoom()
-  let unprotectedKeys = RoutePace()
+  let unprotectedKeys = UnprotectedKeys()
   let unkeptResponses = RoutePace()
   let forbiddenStoring = NotedRoutes()
   let sightings = KeySightings()

@@ -64,6 +64,7 @@ _FUNCTIONS = {
     "or": lambda *a: _first(*a, wanted=True),
     "quote": json.dumps,
     "regexFind": _find,
+    "replace": lambda old, new, text: text.replace(old, new),
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toYaml": _to_yaml,
 }
@@ -90,6 +91,9 @@ class _Expression:
 
     def _call(self, piped=()):
         name = self.rest[0]
+        if name == ".Files.Get":
+            self.rest.pop(0)
+            return self.scope["Files"][self._operand()]
         if not re.fullmatch(r"[a-zA-Z]\w*", name):
             assert not piped, f"{name} is no function"
             return self._operand()
@@ -220,6 +224,7 @@ def render(folder, *overs, release="orders"):
         raise Refused(f"{error.json_path}: {error.message}")
     files = sorted((folder / "templates").iterdir())
     templates = _Templates({file.name: file.read_text() for file in files})
-    scope = {"Values": values, "Release": {"Name": release}}
+    contents = {f"files/{file.name}": file.read_text() for file in (folder / "files").iterdir()}
+    scope = {"Values": values, "Release": {"Name": release}, "Files": contents}
     texts = [templates.run(templates.bodies[file.name], scope) for file in files if not file.name.startswith("_")]
     return [document for text in texts for document in yaml.load_all(text, _Loader) if document]

@@ -15,6 +15,15 @@ import (
 
 type values = map[string]interface{}
 
+// files is the folder of a chart, from which templates get the text of a file. One that is not there has none.
+type files string
+
+// Get returns the text of a file.
+func (folder files) Get(path string) string {
+	text, _ := os.ReadFile(filepath.Join(string(folder), path))
+	return string(text)
+}
+
 func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,17 +96,18 @@ func main() {
 	scope := values{
 		"Values":  coalesce(given, read(filepath.Join(chart, "values.yaml"))),
 		"Release": values{"Name": "orders"},
+		"Files":   files(chart),
 	}
 	all := template.New("chart").Option("missingkey=zero")
 	all.Funcs(functions(all))
-	files, err := filepath.Glob(filepath.Join(chart, "templates", "*"))
+	paths, err := filepath.Glob(filepath.Join(chart, "templates", "*"))
 	must(err)
-	for _, file := range files {
+	for _, file := range paths {
 		text, err := os.ReadFile(file)
 		must(err)
 		template.Must(all.New(filepath.Base(file)).Parse(string(text)))
 	}
-	for _, file := range files {
+	for _, file := range paths {
 		if name := filepath.Base(file); !strings.HasPrefix(name, "_") {
 			var out strings.Builder
 			must(all.ExecuteTemplate(&out, name, scope))

@@ -324,9 +324,14 @@ routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["jwt:sub"]
         board = json.loads((DEPLOY / "monitoring/board.json").read_text())
         self.assertGreater(len(board["panels"]), 10)
         self.assertEqual(len({p["id"] for p in board["panels"]}), len(board["panels"]))
+        variables = [variable["name"] for variable in board["templating"]["list"]]
+        self.assertEqual(variables, ["datasource", "instance", "route"])
         for panel in board["panels"]:
             for target in panel["targets"]:
                 self.check(target["expr"])
+                # A reader who suspects one node sees it alone on every panel.
+                for selector in re.findall(r"\bsemel_\w+(\{[^}]*\})?", target["expr"]):
+                    self.assertIn('instance=~"$instance"', selector, target["expr"])
 
     @unittest.skipUnless(shutil.which("promtool"), "no promtool on this machine")
     def test_promtool_takes_the_alerts(self):

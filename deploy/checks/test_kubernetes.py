@@ -1,5 +1,6 @@
 """The checks of the manifests and of the chart that need no Kubernetes and no Helm."""
 
+import json
 import os
 import re
 import subprocess
@@ -21,6 +22,8 @@ EXAMPLES = [
     ["values-application.yaml", "values-sentinel.yaml"],
     ["values-application.yaml", "values-cluster.yaml"],
     ["values-application.yaml", "values-embedded.yaml"],
+    ["values-alone.yaml", "values-redis.yaml"],
+    ["values-alone.yaml", "values-embedded.yaml"],
     [DEPLOY / "checks/chart-full.yaml"],
 ]
 
@@ -35,6 +38,10 @@ REFUSALS = [
     ({"containers": []}, "containers: write"),
     ({"secret": ""}, "secret: name"),
     ({"pod": {"volumes": []}}, "values of their own"),
+    ({"sidecar": False}, "a Deployment of its own"),
+    ({"sidecar": False, "containers": []}, "forgets a pod"),
+    ({"networkPolicy": {"backend": {"app": "orders"}}}, "is for sidecar: false"),
+    ({"prometheusRule": {"enabled": True}}, "the URL of runbooks.md"),
 ]
 
 
@@ -44,6 +51,12 @@ def documents(path):
 
 def of_kind(manifests, *kinds):
     return [manifest for manifest in manifests if manifest["kind"] in kinds]
+
+
+def configuration(manifests):
+    """The text of Semel's configuration."""
+    [text] = [m["data"]["semel.yaml"] for m in of_kind(manifests, "ConfigMap") if "semel.yaml" in m["data"]]
+    return text
 
 
 def size(text):
@@ -68,6 +81,8 @@ class Kubernetes(unittest.TestCase):
     def validate(self, manifest):
         if manifest["kind"] == "ServiceMonitor":
             return self.check_monitor(manifest)
+        if manifest["kind"] == "PrometheusRule":
+            return self.check_rules(manifest)
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
     def check_monitor(self, manifest):
@@ -78,9 +93,24 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(set(endpoint), {"port", "path", "interval", "authorization"})
         self.assertEqual(set(endpoint["authorization"]["credentials"]), {"name", "key"})
 
-    def check_sidecar(self, spec, settings):
-        semel = next(c for c in spec["initContainers"] if c["name"] == "semel")
-        self.assertEqual(semel["restartPolicy"], "Always", "not a native sidecar")
+    def check_rules(self, manifest):
+        """The rules of deploy/monitoring, which lead to a page that a browser opens."""
+        self.assertEqual((manifest["apiVersion"], set(manifest["spec"])), ("monitoring.coreos.com/v1", {"groups"}))
+        text = (DEPLOY / "monitoring/alerts.yaml").read_text()
+        for group in manifest["spec"]["groups"]:
+            for rule in group["rules"]:
+                page, _, alert = rule["annotations"]["runbook_url"].partition("#")
+                self.assertEqual((page[:8], alert), ("https://", rule["alert"].lower()))
+                rule["annotations"]["runbook_url"] = f"../runbooks.md#{alert}"
+        self.assertEqual(manifest["spec"], yaml.safe_load(text))
+
+    def check_semel(self, spec, settings):
+        """Semel's container, beside others or alone."""
+        beside = [c for c in spec.get("initContainers", []) if c["name"] == "semel"]
+        [semel] = beside or spec["containers"]
+        self.assertEqual((semel["name"], semel.get("restartPolicy")), ("semel", "Always" if beside else None))
+        if not beside:
+            self.assertGreaterEqual(seconds(settings["drain_delay"]), 5, "the Service still sends requests")
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             self.assertIn(probe, semel)
         security = {**spec.get("securityContext", {}), **semel["securityContext"]}
@@ -100,11 +130,11 @@ class Kubernetes(unittest.TestCase):
         for manifest in manifests:
             self.validate(manifest)
         [workload] = of_kind(manifests, "Deployment", "StatefulSet")
-        [text] = [m["data"]["semel.yaml"] for m in of_kind(manifests, "ConfigMap")]
+        text = configuration(manifests)
         check_configuration(self, text)
         settings = yaml.safe_load(text)
         pod = workload["spec"]["template"]
-        self.check_sidecar(pod["spec"], settings)
+        self.check_semel(pod["spec"], settings)
         stop = sum(seconds(settings[name]) for name in ("drain_delay", "shutdown_grace"))
         # Marks, spans and the log may take 11 s more.
         self.assertGreaterEqual(pod["spec"]["terminationGracePeriodSeconds"], stop + 12)
@@ -160,7 +190,7 @@ class Chart(Kubernetes):
 
     def test_the_configuration_is_what_the_values_say(self):
         full = yaml.safe_load((DEPLOY / "checks/chart-full.yaml").read_text())
-        [text] = [m["data"]["semel.yaml"] for m in of_kind(chart.render(CHART, full), "ConfigMap")]
+        text = configuration(chart.render(CHART, full))
         defaults = yaml.safe_load((CHART / "values.yaml").read_text())["config"]
         self.assertEqual(yaml.safe_load(text), chart.merged(defaults, full["config"]))
 
@@ -201,6 +231,31 @@ class Chart(Kubernetes):
         self.assertEqual([rule["ports"][0]["port"] for rule in policy["spec"]["ingress"]], [8080])
         self.assertEqual(of_kind(plain, "ServiceMonitor"), [])
 
+    def test_alone_it_is_the_only_way_to_the_backend(self):
+        manifests = chart.render(CHART, "values-alone.yaml", "values-redis.yaml", release="orders-semel")
+        spec = self.check(manifests)["spec"]["template"]["spec"]
+        self.assertEqual(([c["name"] for c in spec["containers"]], "initContainers" in spec), (["semel"], False))
+        own, backend = of_kind(manifests, "NetworkPolicy")
+        self.assertEqual(own["spec"]["podSelector"]["matchLabels"], {"app": "orders-semel"})
+        self.assertEqual(backend["spec"]["podSelector"]["matchLabels"], {"app": "orders"})
+        first, second = backend["spec"]["ingress"]
+        self.assertEqual(first, {"from": [{"podSelector": {"matchLabels": {"app": "orders-semel"}}}]})
+        self.assertIn("namespaceSelector", second["from"][0])
+        # Beside the application nobody else's pods are closed.
+        self.assertEqual(len(of_kind(chart.render(CHART, "values-demo.yaml", "values-embedded.yaml"), "NetworkPolicy")), 1)
+
+    def test_alerts_and_dashboard_are_those_of_the_folder_monitoring(self):
+        manifests = chart.render(CHART, DEPLOY / "checks/chart-full.yaml")
+        [rules] = of_kind(manifests, "PrometheusRule")
+        self.assertEqual(rules["metadata"]["labels"], {"app": "orders", "release": "prometheus"})
+        self.check_rules(rules)
+        [board] = [m for m in of_kind(manifests, "ConfigMap") if "semel.json" in m["data"]]
+        self.assertEqual(board["metadata"]["labels"], {"app": "orders", "grafana_dashboard": "yes"})
+        self.assertEqual(board["metadata"]["annotations"], {"grafana_folder": "Semel"})
+        self.assertEqual(json.loads(board["data"]["semel.json"]), json.loads((DEPLOY / "monitoring/board.json").read_text()))
+        plain = chart.render(CHART, "values-demo.yaml", "values-embedded.yaml")
+        self.assertEqual((of_kind(plain, "PrometheusRule"), len(of_kind(plain, "ConfigMap"))), ([], 1))
+
     def test_another_configuration_is_another_pod(self):
         example = ["values-application.yaml", "values-redis.yaml"]
         before = self.checksum(*example)
@@ -236,14 +291,14 @@ class Engine(unittest.TestCase):
                 result = self.rendered(*files)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 documents = [document for document in yaml.safe_load_all(result.stdout) if document]
-                check_configuration(self, of_kind(documents, "ConfigMap")[0]["data"]["semel.yaml"])
+                check_configuration(self, configuration(documents))
                 self.assertEqual(self.comparable(documents), self.comparable(chart.render(CHART, *files)))
 
     def comparable(self, manifests):
         """The configuration is compared by its members: libraries indent lists and quote words in ways of their own."""
         for manifest in manifests:
             if manifest["kind"] == "ConfigMap":
-                manifest["data"] = yaml.safe_load(manifest["data"]["semel.yaml"])
+                manifest["data"] = {name: yaml.safe_load(text) for name, text in manifest["data"].items()}
             elif manifest["kind"] in ("Deployment", "StatefulSet"):
                 manifest["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
         return manifests

@@ -7,10 +7,12 @@ struct RouteRefusalTests {
   @Test(arguments: [
     (
       "profile: strype", 9, "profile",
-      "must be ietf, stripe, paypal, square, aip155, wunderlist or webhook"
+      "must be ietf, stripe, paypal, square, aip155, adyen, acp, repeatability, wunderlist or webhook"
     ),
     ("idempotency: on", 13, "idempotency", "must be required, optional or off"),
     ("mismatch_status: 404", 17, "mismatch_status", "must be 409, 422 or 400"),
+    ("in_flight_status: 400", 18, "in_flight_status", "must be 409, 425, 429 or 503"),
+    ("echo_key: maybe", 10, "echo_key", "must be true or false"),
     ("max_waiters: 0", 13, "max_waiters", "must be a whole number from 1 to 100000"),
     ("lease: 999ms", 7, "lease", "must be at least 1s"),
     ("retention: 0s", 11, "retention", "must be at least 1s"),

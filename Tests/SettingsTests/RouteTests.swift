@@ -48,7 +48,8 @@ struct RouteTests {
       """
       key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload],
       format: uuid, min_length: 2, max_length: 99}, endpoint: route, spelling: caseless, content_coding: pass,
-      fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}, mismatch_status: 422
+      fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}, mismatch_status: 422,
+      in_flight_status: 425, echo_key: true
       """
     ) {
       $0.key.from = [
@@ -64,6 +65,8 @@ struct RouteTests {
       $0.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: [.json("/sent_at")])
       $0.explainsMismatch = true
       $0.mismatchStatus = 422
+      $0.inFlightStatus = 425
+      $0.echoesKey = true
     }
   }
 

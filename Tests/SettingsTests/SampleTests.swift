@@ -81,6 +81,8 @@ struct SampleTests {
     #expect(route.endpoint == .path)
     #expect(route.recipe == Recipe(body: .auto, headers: [], ignore: []))
     #expect(route.mismatchStatus == 409)
+    #expect(route.inFlightStatus == 409)
+    #expect(!route.echoesKey)
     #expect(route.duplicates == .wait)
     #expect(route.waitTimeout == 10_000)
     #expect(route.maxWaiters == 64)

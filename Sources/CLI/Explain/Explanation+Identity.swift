@@ -138,7 +138,8 @@ extension Explanation {
         + "\(policy.unknownRetention.text); a claim for \(policy.lease.text) without renewal")
     add("outcomes", outcomes(of: policy))
     let duplicates =
-      policy.duplicates == .wait ? "wait up to \(policy.waitTimeout.text)" : "get 409 in_flight"
+      policy.duplicates == .wait
+      ? "wait up to \(policy.waitTimeout.text)" : "get \(policy.inFlightStatus) in_flight at once"
     add("duplicates", "\(duplicates); another payload gets \(policy.mismatchStatus) payload_mismatch")
     add(
       "unknown",

@@ -1,6 +1,7 @@
 import Idempotency
 import Logging
 import NIOCore
+import Platform
 import Proxy
 import Settings
 import Wire
@@ -113,6 +114,7 @@ struct Explanation {
   ) async throws(Problem) {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
+    try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     explainKey(of: route.policy, head, target, method: choice.method)
     if case .missing = finding { return try explainUnkeyed(head, route, table) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
@@ -217,7 +219,7 @@ extension Explanation {
     _ head: MessageHead, _ table: RouteTable, _ reason: String
   ) throws(Problem) {
     guard table.carriesKey(head) else { return }
-    guard settings.unmatchedKeys == .pass else { throw .keyNotSupported }
+    guard settings.unmatchedKeys == .pass else { throw .keyNotSupported(in: head) }
     add("key", "ignored, since \(reason) (Idempotency-Status: ignored)")
   }
 

@@ -79,4 +79,6 @@ public enum KeyFault: Hashable, Sendable, CaseIterable {
   case hidden
   /// The key names nothing: it is the text of a missing value, or a template that was not filled in.
   case placeholder
+  /// The date of the first delivery, which the profile `repeatability` demands, is missing or no date.
+  case firstSent
 }

@@ -136,7 +136,7 @@ extension ClaimLifecycle {
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
     case .expired:
       state = .ended
-      return .refuse(.keyExpired)
+      return .refuse(.keyExpired.with(status: route.policy.expiredStatus))
     case .absent, .released:
       // The record is free. A store grants a claim of such a record, so claiming again is enough.
       state = .following
@@ -209,7 +209,7 @@ extension ClaimLifecycle {
   public mutating func gaveUpWaiting() -> Problem {
     guard isClaimInProgress else { invariantBroken("gaveUpWaiting outside of claiming") }
     state = .ended
-    return .inFlight(retryAfter: Problem.defaultPause)
+    return .inFlight(retryAfter: Problem.defaultPause, status: route.policy.inFlightStatus)
   }
 
   /// The refusal of a delivery whose request may just have run.

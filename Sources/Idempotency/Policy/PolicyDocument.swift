@@ -82,7 +82,8 @@ extension RoutePolicy {
       ),
       ("retention_seconds", Self.seconds(retention)), ("remember_seconds", Self.seconds(remember)),
       ("unknown_retention_seconds", Self.seconds(unknownRetention)),
-      ("mismatch_status", "\(mismatchStatus)"), ("duplicates", duplicates.rawValue.jsonString),
+      ("mismatch_status", "\(mismatchStatus)"), ("in_flight_status", "\(inFlightStatus)"),
+      ("duplicates", duplicates.rawValue.jsonString),
       ("wait_timeout_seconds", Self.seconds(waitTimeout)),
       (
         "outcomes",
@@ -156,12 +157,15 @@ extension Problem.Code {
   /// The statuses with which problems of this code are sent.
   public var statuses: [Int] {
     switch self {
-    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported: [400]
+    case .badRequest, .keyMissing, .keyInvalid: [400]
+    case .keyNotSupported: [400, 501]
     case .callerUnknown: [401]
     case .noRoute: [404]
     case .requestTimeout: [408]
     case .payloadMismatch: [400, 409, 422]
-    case .inFlight, .responseNotKept, .keyExpired: [409]
+    case .inFlight: [409, 425, 429, 503]
+    case .keyExpired: [409, 412]
+    case .responseNotKept: [409]
     case .outcomeUnknown: [409, 502, 504]
     case .requestTooLarge: [413]
     case .quotaExceeded: [429]

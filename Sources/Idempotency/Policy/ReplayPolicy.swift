@@ -10,8 +10,10 @@ public struct ReplayPolicy: Hashable, Sendable {
   public init() {}
 
   /// The fields that are left out.
-  var omission: FieldOmission {
-    FieldOmission(FieldNameList(FieldNameList.rateLimits.names + drop.names), except: keep)
+  ///
+  /// - Parameter stated: Further fields that replays state anew.
+  func omission(stated: [String]) -> FieldOmission {
+    FieldOmission(FieldNameList(FieldNameList.rateLimits.names + drop.names + stated), except: keep)
   }
 }
 

@@ -20,6 +20,10 @@ public final class Route: Sendable {
   public let needsToken: Bool
   /// The fields of responses that are never recorded, beyond those of one moment.
   public let unrecorded: FieldOmission
+  /// Whether the route states more in its responses than others do: the key, or what a profile's clients look for.
+  public let statesMore: Bool
+  /// The backend's own fields of the names that the route states itself.
+  public let statedByRoute: FieldOmission
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
@@ -32,7 +36,10 @@ public final class Route: Sendable {
         set.insert(FieldNameSet(Array(name.utf8).withUnsafeBytes(FieldName.recognise)))
       })
     bodySearches = max(1, policy.bodySearches)
-    unrecorded = policy.replay.omission
+    let stated = policy.statedFields
+    unrecorded = policy.replay.omission(stated: stated)
+    statedByRoute = FieldOmission(FieldNameList(stated))
+    statesMore = !stated.isEmpty || policy.profile?.marksFirstResponses == true
     needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
   }
 }

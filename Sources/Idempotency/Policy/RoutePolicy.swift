@@ -59,6 +59,10 @@ public struct RoutePolicy: Hashable, Sendable {
   public var explainsMismatch = false
   /// The status of the refusal of another payload under a used key: 409, 422 or 400.
   public var mismatchStatus = 409
+  /// The status of the refusal of a delivery while another one is in flight: 409, 425, 429 or 503.
+  public var inFlightStatus = 409
+  /// Whether responses repeat the request's key.
+  public var echoesKey = false
   public var duplicates: Duplicates = .wait
   /// The maximum time for which a duplicate waits.
   public var waitTimeout: Milliseconds = .seconds(10)

@@ -1,3 +1,5 @@
+import Wire
+
 /// A well-known contract of idempotency keys, as presets for the members of a route.
 public enum RouteProfile: String, Sendable, CaseIterable {
   /// draft-ietf-httpapi-idempotency-key-header.
@@ -10,6 +12,13 @@ public enum RouteProfile: String, Sendable, CaseIterable {
   case square
   /// Google's AIP-155: a request id in the body or the query, and errors as `google.rpc.Status`.
   case aip155
+  /// Adyen's API: keys of up to 64 characters, remembered for 31 days and repeated in responses, and `Transient-Error`.
+  case adyen
+  /// The Agentic Commerce Protocol: responses repeat the key, and its flat error objects.
+  case acp
+  /// OASIS Repeatable Requests 1.0, as Azure's APIs have it: `Repeatability-Request-ID` with the date of the first
+  /// delivery, `Repeatability-Result`, and error objects of OData.
+  case repeatability
   /// Wunderlist's API: `X-Client-Request-ID`, and a repeated DELETE that finds nothing has succeeded.
   case wunderlist
   /// A receiver of events: the provider's event id is the key, and all senders are one caller.
@@ -23,18 +32,35 @@ public enum RouteProfile: String, Sendable, CaseIterable {
     case .paypal: .paypal
     case .square: .square
     case .aip155: .google
+    case .adyen: .adyen
+    case .acp: .acp
+    case .repeatability: .odata
     }
   }
+
+  /// Whether clients look for `Idempotent-Replayed: false` in a response that is no replay.
+  public var marksFirstResponses: Bool { self == .adyen || self == .acp }
 }
 
 /// The form in which a refusal states its reason. The status is the same in each.
 public enum ErrorFormat: Sendable, CaseIterable {
   /// A problem document (RFC 9457).
   case problem
-  case stripe, paypal, square, google
+  case stripe, paypal, square, google, acp, odata
+  /// A problem document, with Adyen's word on whether a retry may succeed.
+  case adyen
 }
 
 extension RoutePolicy {
+  /// The status of the refusal of a key that has expired. OASIS Repeatable Requests has 412 for what was first sent too
+  /// long ago.
+  var expiredStatus: Int { profile == .repeatability ? 412 : 409 }
+
+  /// The fields that the route states itself in the responses to keyed requests, in lower case.
+  var statedFields: [String] {
+    (echoesKey ? key.echoFields : []) + (profile == .repeatability ? ["repeatability-result"] : [])
+  }
+
   /// Whether a response to a repeated DELETE means that an earlier attempt has deleted what the request names, so that
   /// the client gets 204.
   /// Only one that follows an unknown outcome can mean that: any other earlier attempt deleted nothing.
@@ -68,6 +94,7 @@ extension RoutePolicy {
       key.format = .uuid
       idempotency = .optional
       mismatchStatus = 409
+    case .adyen, .acp, .repeatability: adoptFields(of: profile)
     case .wunderlist:
       key.from = [.header("x-client-request-id")]
     case .webhook:
@@ -77,6 +104,28 @@ extension RoutePolicy {
       outcomes = OutcomeTable(retry: [.hundred(3), .hundred(4), .hundred(5)])
       // Providers put the time and number of the attempt into the body.
       recipe = Recipe(body: .none, headers: recipe.headers)
+    }
+  }
+
+  /// Sets the members of a profile whose clients look for fields of their own in responses.
+  private mutating func adoptFields(of profile: RouteProfile) {
+    switch profile {
+    case .adyen:
+      key.from = [.header("idempotency-key")]
+      key.maxLength = 64
+      idempotency = .optional
+      mismatchStatus = 422
+      retention = .seconds(31 * 24 * 3600)
+      echoesKey = true
+    case .acp:
+      key.from = [.header("idempotency-key")]
+      mismatchStatus = 422
+      echoesKey = true
+    case .repeatability:
+      key.from = [.header("repeatability-request-id")]
+      idempotency = .optional
+      mismatchStatus = 400
+    default: invariantBroken("a profile without fields of its own")
     }
   }
 }

@@ -6,7 +6,9 @@ extension Problem {
   /// The document in a form.
   public func body(as format: ErrorFormat) -> ByteBuffer {
     switch format {
-    case .problem: body()
+    case .problem, .adyen: body()
+    case .acp: ByteBuffer(string: acp + "\n")
+    case .odata: ByteBuffer(string: odata + "\n")
     case .stripe: ByteBuffer(string: stripe + "\n")
     case .paypal: ByteBuffer(string: paypal + "\n")
     case .square: ByteBuffer(string: square + "\n")
@@ -18,6 +20,10 @@ extension Problem {
   public func fields(as format: ErrorFormat) -> [(name: StaticString, value: String)] {
     guard format != .problem else { return fields }
     var fields = fields
+    guard format != .adyen else {
+      fields.append(("Transient-Error", isRetryable ? "true" : "false"))
+      return fields
+    }
     fields[0].value = "application/json"
     // Stripe's libraries obey this field alone.
     if format == .stripe { fields.append(("Stripe-Should-Retry", isRetryable ? "true" : "false")) }
@@ -87,6 +93,30 @@ extension Problem {
     let field = isOfKey ? ",\"field\":\"idempotency_key\"" : ""
     return "{\"errors\":[{\"category\":\"\(category)\",\"code\":\"\(squareCode)\","
       + "\"detail\":\(message.jsonString)\(field)}]}"
+  }
+
+  /// https://github.com/agentic-commerce-protocol, rfcs/rfc.delegate_payment.md
+  private var acp: String {
+    let type =
+      switch status {
+      case 429: "rate_limit_exceeded"
+      case 503: "service_unavailable"
+      default: status < 500 ? "invalid_request" : "processing_error"
+      }
+    let name =
+      switch code {
+      case .keyMissing: "idempotency_key_required"
+      case .payloadMismatch: "idempotency_conflict"
+      case .inFlight: "idempotency_in_flight"
+      default: code.rawValue
+      }
+    return
+      "{\"type\":\(type.jsonString),\"code\":\(name.jsonString),\"message\":\(message.jsonString)}"
+  }
+
+  /// OData JSON Format 4.01, section 21.1, which Azure's APIs have, too.
+  private var odata: String {
+    "{\"error\":{\"code\":\(code.rawValue.jsonString),\"message\":\(message.jsonString)}}"
   }
 
   /// Whether the refusal is about the key.

@@ -12,9 +12,11 @@ extension Problem {
   }
 
   /// Another delivery of the same request is in flight.
-  public static func inFlight(retryAfter: Milliseconds) -> Problem {
+  ///
+  /// - Parameter status: The route's `in_flight_status`.
+  public static func inFlight(retryAfter: Milliseconds, status: Int = 409) -> Problem {
     Problem(
-      .inFlight, status: 409,
+      .inFlight, status: status,
       detail:
         "Wait and send the same request with the same key again; the first delivery of it has not ended yet.",
       isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
@@ -89,6 +91,15 @@ extension Problem {
       .keyExpired, status: 409,
       detail:
         "Look the operation's result up, and use a new key only for a new operation; this key's response is no longer kept.",
+      isRetryable: false)
+  }
+
+  /// The request was first sent before the time from which every record is remembered.
+  public static var firstSentTooLongAgo: Problem {
+    Problem(
+      .keyExpired, status: 412,
+      detail:
+        "Look the operation's result up before you send it with a new id; it was first sent longer ago than ids are remembered here.",
       isRetryable: false)
   }
 

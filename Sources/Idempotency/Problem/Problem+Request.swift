@@ -127,6 +127,8 @@ extension Problem {
       case .repeated: "Send the idempotency key once; it stands in the request more than once."
       case .placeholder:
         "Give the operation a unique key of its own; this one names nothing, as a missing value or a template that was not filled in does."
+      case .firstSent:
+        "Send Repeatability-First-Sent once, with the date of the first delivery in every retry, such as Sun, 06 Nov 1994 08:49:37 GMT."
       case .malformedString:
         "Send the idempotency key bare, or as one whole quoted string with nothing before or behind it."
       case .comma: "Send one idempotency key without a comma, or put it in quotes."

@@ -58,6 +58,15 @@ public final class Problem: Error, Sendable {
   }
 }
 
+extension Problem {
+  /// The same refusal with another status.
+  public func with(status: Int) -> Problem {
+    Problem(
+      code, status: status, detail: detail, isRetryable: isRetryable, retryAfter: retryAfter,
+      originalStatus: originalStatus, location: location, challenge: challenge)
+  }
+}
+
 extension Problem: Equatable {
   public static func == (left: Problem, right: Problem) -> Bool {
     left.code == right.code && left.status == right.status && left.detail == right.detail

@@ -42,10 +42,10 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var (caller, quotaCaller): (Caller?, Int?) = (nil, nil)
   /// The further items of a batch that count with it.
   var quotaItems = 0
-  /// The form of refusals, by its route.
+  /// The form of refusals, the fields for pages of other origins, and what the route states more, each by its route.
   var errorFormat = ErrorFormat.problem
-  /// The fields for pages of other origins, by its route.
   var crossOrigin: CrossOrigin?
+  var routeFields: RouteFields?
   /// Called when the client goes away.
   var didDisconnect: (() -> Void)?
   /// Whether the client has ended its sending side. It reads on, or has closed its socket and is gone: TCP shows no
@@ -329,6 +329,7 @@ extension Delivery {
     allowance.release()
     var response = response
     response.head.crossOrigin = crossOrigin
+    response.head.routeFields = routeFields
     logEntry.responseBytes += channel?.respond(with: response) ?? 0
     channel = nil
   }
@@ -343,6 +344,7 @@ extension Delivery {
     if allowance.isReserved { channel?.admitNextPiece() }
     var head = head
     head.crossOrigin = crossOrigin
+    head.routeFields = routeFields
     logEntry.responseBytes += channel?.begin(head, with: piece) ?? 0
   }
 

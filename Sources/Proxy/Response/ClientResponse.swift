@@ -38,6 +38,8 @@ struct ClientResponseHead {
   let content: Content
   /// The fields for pages of other origins; `nil` on a route without `cors`.
   var crossOrigin: CrossOrigin?
+  /// What the route states more than others; `nil` for nothing.
+  var routeFields: RouteFields?
 
   var status: Int {
     switch source {

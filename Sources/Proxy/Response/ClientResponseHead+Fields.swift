@@ -32,7 +32,8 @@ extension ClientResponseHead {
       let keepsLength = content == .none && head.status != 204
       head.copyFields(
         into: &out,
-        omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
+        omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses,
+        routeFields?.omission)
       // RFC 9110, section 6.6.1
       if head.status >= 200, head.first(.date) == nil { out.writeFieldLine("Date: ", date: now()) }
       if let label { label.write(into: &out) }
@@ -55,6 +56,7 @@ extension ClientResponseHead {
     case .own(let response, let length):
       write(response.fields, allowance: response.allowance, length: length, now: now, into: &out)
     }
+    if let routeFields { routeFields.write(for: source, into: &out) }
   }
 
   /// Writes the fields of a response of Semel's own.

@@ -1,6 +1,7 @@
 import Idempotency
 import Logging
 import NIOCore
+import Platform
 import Telemetry
 import Wire
 
@@ -51,6 +52,7 @@ extension RequestRunner {
       return try unprotected(target, by: choice.route)
     }
     guard !route.policy.shadow else { return .shadowed(ShadowedRequest(choice, route, target, host)) }
+    if route.statesMore { delivery.routeFields = RouteFields(route) }
     if choice.isUndecided { return try undecided(route, target, body) }
     return try protected(choice, route, target, host, body)
   }
@@ -63,6 +65,8 @@ extension RequestRunner {
   ) throws(Problem) -> Subject {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
+    if case .found(let key) = finding { noteEcho(of: key, by: route) }
+    try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = identifiedPeer(isTokenNeeded: route.needsToken) else { return .unverified }
@@ -107,8 +111,16 @@ extension RequestRunner {
   private func subject(by call: KeyedCall?, of accepted: AcceptedHead) throws(Problem) -> Subject {
     guard let call else { return try unkeyed(accepted.target, by: accepted.route) }
     delivery.recordID = call.id
+    noteEcho(of: call.key, by: accepted.route)
     if configuration.accessLog.isEnabled { noteIdentity(of: call) }
     return .keyed(call)
+  }
+
+  /// Notes the key that the response is to repeat.
+  @inline(__always)
+  private func noteEcho(of key: IdempotencyKey, by route: Route) {
+    guard route.policy.echoesKey, !route.policy.shadow else { return }
+    delivery.routeFields = RouteFields(route, echo: route.policy.key.echo(of: key, in: head))
   }
 
   /// The subject of a request whose path two readers may take differently; `nil` if one of them may take it for a
@@ -138,7 +150,11 @@ extension RequestRunner {
     if let entry = environment.unprotectedKeys.count(number, shape: shape, at: delivery.startedAt) {
       logUnprotectedKeys(entry, by: route)
     }
-    guard configuration.unmatchedKeys == .pass else { throw .keyNotSupported }
+    guard configuration.unmatchedKeys == .pass else {
+      let problem = Problem.keyNotSupported(in: head)
+      delivery.routeFields = problem.status == 501 ? RouteFields(rejecting: ()) : nil
+      throw problem
+    }
     return .passed(target, by: route, label: .ignored)
   }
 
@@ -171,6 +187,8 @@ extension RequestRunner {
   /// key in a place where this route does not look for one.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    // Nothing is stated of a request without a key.
+    delivery.routeFields = nil
     guard route.policy.shadow else {
       // The client believes that it has sent a key.
       let isEmpty = !configuration.routes.carriesKey(head) && route.policy.key.hasEmptyField(head)

@@ -55,6 +55,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     // The log must not name a protected request's record, and refusals have the plain form.
     delivery.recordID = nil
     delivery.errorFormat = .problem
+    delivery.routeFields = nil
     let passage = PassThrough(runner: runner, label: .shadow(would: would))
     guard let ownership else {
       // A body that cannot be read ends the request, as it may without protection.

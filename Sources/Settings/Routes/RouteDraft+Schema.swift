@@ -40,6 +40,10 @@ extension RouteDraft {
       "mismatch_status", \.policy.mismatchStatus, .integer([409, 422, 400]),
       "the status for another payload under a used key")
     Member(
+      "in_flight_status", \.policy.inFlightStatus, .integer([409, 425, 429, 503]),
+      "the status for a delivery that does not wait for another one in flight, or has waited long enough")
+    Member("echo_key", \.policy.echoesKey, .flag, "`true`: responses repeat the key, in its own field")
+    Member(
       "duplicates", \.policy.duplicates, .word,
       "`reject` refuses a delivery at once while another one is in flight")
     Member("wait_timeout", \.policy.waitTimeout, .duration(), "the time for which a duplicate waits")

@@ -63,7 +63,10 @@ struct ClaimLifecycleTests {
     var lifecycle = ClaimLifecycle(route: .sample())
     _ = lifecycle.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
     let problem = lifecycle.gaveUpWaiting()
-    #expect(problem.code == .inFlight)
+    #expect(problem.code == .inFlight && problem.status == 409)
+    var other = ClaimLifecycle(route: .sample { $0.inFlightStatus = 425 })
+    _ = other.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
+    #expect(other.gaveUpWaiting() == problem.with(status: 425))
     #expect(problem.isRetryable)
     #expect(problem.retryAfter == 1)
   }

@@ -27,6 +27,15 @@ struct RouteProfileTests {
       ])
     #expect(policy(.aip155).key.format == .uuid && policy(.aip155).mismatchStatus == 409)
     #expect(policy(.wunderlist).key.from == [.header("x-client-request-id")])
+    let adyen = policy(.adyen)
+    #expect(adyen.key.from == [.header("idempotency-key")] && adyen.key.maxLength == 64)
+    #expect(adyen.retention == .seconds(31 * 86400) && adyen.echoesKey && adyen.idempotency == .optional)
+    #expect(policy(.acp).mismatchStatus == 422 && policy(.acp).echoesKey)
+    #expect(policy(.acp).idempotency == .required && policy(.acp).key.maxLength == 255)
+    let repeatable = policy(.repeatability)
+    #expect(repeatable.key.from == [.header("repeatability-request-id")])
+    #expect(repeatable.mismatchStatus == 400 && repeatable.idempotency == .optional)
+    #expect(RouteProfile.allCases.filter(\.marksFirstResponses) == [.adyen, .acp])
     let webhook = policy(.webhook)
     #expect(webhook.key.from == [.json("/id")])
     #expect(webhook.caller?.isShared == true)
@@ -61,6 +70,16 @@ struct RouteProfileTests {
       Self.text(problem, .square)
         == #"{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED","#
         + #""detail":"\#(detail)","field":"idempotency_key"}]}"# + "\n")
+    #expect(
+      Self.text(problem, .acp)
+        == #"{"type":"invalid_request","code":"idempotency_conflict","message":"\#(detail)"}"# + "\n")
+    #expect(
+      Self.text(problem, .odata)
+        == #"{"error":{"code":"payload_mismatch","message":"\#(detail)"}}"# + "\n")
+    #expect(Self.text(problem, .adyen) == Self.text(problem, .problem))
+    #expect(
+      Self.text(.inFlight(retryAfter: 1500), .acp).hasPrefix(
+        #"{"type":"invalid_request","code":"idempotency_in_flight""#))
     #expect(
       Self.text(.inFlight(retryAfter: 1500), .google).hasPrefix(
         #"{"error":{"code":409,"message":"Wait and send"#))
@@ -113,7 +132,9 @@ struct RouteProfileTests {
       #expect(fields["X-Should-Retry"] == "\(problem.isRetryable)")
       #expect(fields["Cache-Control"] == "no-store")
       #expect(
-        fields["Content-Type"] == (format == .problem ? "application/problem+json" : "application/json"))
+        fields["Content-Type"]
+          == ([.problem, .adyen].contains(format) ? "application/problem+json" : "application/json"))
+      #expect(fields["Transient-Error"] == (format == .adyen ? "\(problem.isRetryable)" : nil))
       #expect(fields["Stripe-Should-Retry"] == (format == .stripe ? "\(problem.isRetryable)" : nil))
     }
   }

@@ -37,6 +37,7 @@ struct ProblemTests {
       .storeUnavailable(), .recordUnavailable(), .storeUnreadable(), .upstreamUnreachable, .refusedForNow,
       .overloaded(.busy), .overloaded(.draining),
       .quotaExceeded(.inFlight, retryAfter: 1000), .quotaExceeded(.newKeys, retryAfter: 2500),
+      .firstSentTooLongAgo, .keyNotSupported.with(status: 501),
     ]
 
   /// The fields of a problem as lines.

@@ -46,11 +46,12 @@ extension Problem {
       isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
   }
 
+  /// The words for those who write clients: what to show their users, and whom to turn to.
   private static func unknownDetail(retryAfter: Milliseconds?) -> String {
     if retryAfter != nil {
-      "Send the same request with the same key again later; whether this one was executed is not known yet, and a new key could execute it twice."
+      "Show that the request is still being processed, and send it again later with the same key; whether it was executed is not known yet, and a new key could execute it twice."
     } else {
-      "Find out whether the operation took effect before you repeat it with a new key; whether it was executed is not known."
+      "Show that the request may have taken effect, do not repeat it with a new key, and ask the support of this API what became of it; whether it was executed is not known."
     }
   }
 

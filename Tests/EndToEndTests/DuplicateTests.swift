@@ -25,6 +25,21 @@ struct DuplicateTests {
     }
   }
 
+  @Test func `beside respond-async a wait is the backend's, which gets it`() async throws {
+    try await Rig.run(Configuration(route: ["duplicates": "reject"])) { rig in
+      let gate = Gate()
+      let preference = ("Prefer", "respond-async, wait=20")
+      rig.backend.on("/v1/orders") { _ in Reply(202, gate: gate) }
+      async let first = rig.order("k", [preference])
+      let request = try await rig.backend.arrived(1)[0]
+      #expect(request["Prefer"] == "respond-async, wait=20")
+      // It does not wait, as its own preference alone would let it.
+      expectRefused(try await rig.order("k", [preference]), 409, "in_flight", retryable: true)
+      gate.open()
+      expectReplayed(try await rig.order("k", [preference]), of: try await first)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `many duplicates at once run once`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

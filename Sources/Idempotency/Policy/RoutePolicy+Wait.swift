@@ -7,14 +7,22 @@ extension RoutePolicy {
     return duplicates == .wait ? waitTimeout : 0
   }
 
-  /// The seconds of the preference; `nil` if there is none that is a number among the elements that are read.
+  /// The seconds of the preference; `nil` if there is none that is a number among the elements that are read. Beside
+  /// `respond-async` it is the backend's: the time after which that is to respond with 202 (RFC 7240, section 4.3).
   private static func preferredWait(_ head: MessageHead) -> Int64? {
     var found: Int64?
+    var isForBackend = false
     head.readList(of: FieldNameSet(.prefer)) { preference in
-      found = seconds(preference)
-      return found == nil
+      isForBackend = isRespondAsync(preference)
+      found = found ?? seconds(preference)
+      return !isForBackend
     }
-    return found
+    return isForBackend ? nil : found
+  }
+
+  private static func isRespondAsync(_ preference: UnsafeRawBufferPointer) -> Bool {
+    let name = MessageHead.trimmed(preference.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "=") })
+    return ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name), "respond-async")
   }
 
   /// The seconds in `wait=N`, which may be quoted, and which parameters may follow; `nil` for another preference.

@@ -18,8 +18,8 @@ extension LimitSettings {
     Member("header_timeout", \.headerTimeout, .duration(atLeast: 1), "the time for a request's head")
     Member(
       "body_timeout", \.bodyTimeout, .duration(atLeast: 1),
-      "the time for all of a protected body; for one that is passed through, the time for 512 bytes for each of its "
-        + "seconds")
+      "the longest pause of a protected body, which has it and a second for each KiB; passed through, 512 bytes for "
+        + "each of its seconds begin it anew")
     Member(
       "write_timeout", \.writeTimeout, .duration(atLeast: 1),
       "the time in which a client takes less of its response than 512 bytes for each second of it; over HTTP/2 none"

@@ -95,6 +95,55 @@ struct SlowClientTests {
     }
   }
 
+  @Test func `a protected body at a modest rate comes through, however long it takes`() async throws {
+    let configuration = Configuration(top: ["limits": "{body_timeout: 2s}"])
+    try await Rig.run(configuration) { rig in
+      let text = Rig.orderText("k", body: String(repeating: "x", count: 20_000))
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(text.dropLast(20_000).description)
+      for _ in 0..<20 {
+        try await client.send(String(repeating: "x", count: 1000))
+        // Three time-outs in all.
+        try await Task.sleep(for: .milliseconds(300))
+      }
+      expectExecuted(try await client.response())
+    }
+  }
+
+  @Test func `a protected body of a byte now and then is refused, although each comes in time`() async throws
+  {
+    // A route's own time-out counts before that of the limits.
+    let configuration = Configuration(top: ["limits": "{body_timeout: 5m}"], route: ["body_timeout": "2s"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(
+        Rig.orderText("k", body: String(repeating: "x", count: 1000)).dropLast(1000).description)
+      let sending = Task {
+        for _ in 0..<1000 {
+          try await client.send("x")
+          // The time of the attack: far less than the time-out.
+          try await Task.sleep(for: .milliseconds(100))
+        }
+      }
+      defer { sending.cancel() }
+      #expect(try await client.response(within: .seconds(20)).status == 408)
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a protected body that pauses is refused, however fast it began`() async throws {
+    let configuration = Configuration(top: ["limits": "{body_timeout: 1s}"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let text = Rig.orderText("k", body: String(repeating: "x", count: 200_000))
+      // By the rate alone it had three minutes left.
+      try await client.send(text.dropLast(1000).description)
+      #expect(try await client.response(within: .seconds(20)).status == 408)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
   @Test func `a body that breaks off at its beginning does not reach the backend`() async throws {
     let backend = try RawServer { try $0.readRequest() }
     let configuration = Configuration(

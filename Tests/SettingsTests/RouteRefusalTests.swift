@@ -26,6 +26,7 @@ struct RouteRefusalTests {
     ("behind: keys", 8, "behind", "must be nothing or own_keys"),
     ("on_unknown: guess", 12, "on_unknown", "must be hold, retry or reconcile"),
     ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),
+    ("body_timeout: 0s", 14, "body_timeout", "must be at least 1ms"),
     ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
     ("record: body", 8, "record", "must be response or status"),
     (

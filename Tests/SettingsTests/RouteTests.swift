@@ -111,13 +111,14 @@ struct RouteTests {
   @Test func `the members of bodies and responses are read`() throws {
     try expectRoute(
       """
-      max_request_body: 2KiB, max_response_body: 0B, set_cookie: keep, response_timeout: 7s, stream: true,
+      max_request_body: 2KiB, body_timeout: 90s, max_response_body: 0B, set_cookie: keep, response_timeout: 7s, stream: true,
       record: status, replay: {drop: [X-Request-Id, "X-Trace-*"], keep: [RateLimit, "X-RateLimit-*"]},
       cors: {origins: [https://shop.example], credentials: true}
       """
     ) {
       $0.maxRequestBody = 2048
       $0.recipe = Recipe(contentLimit: 2048)
+      $0.bodyTimeout = 90_000
       $0.maxResponseBody = 0
       $0.setCookie = .keep
       $0.record = .status

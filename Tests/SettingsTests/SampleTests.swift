@@ -103,6 +103,7 @@ struct SampleTests {
     #expect(route.outcomes == OutcomeTable())
     #expect(route.released == .keep)
     #expect(route.responseTimeout == nil)
+    #expect(route.bodyTimeout == nil)
     #expect(route.timeToResponse == 30_000)
     #expect(!route.stream)
     #expect(route.cors == nil)

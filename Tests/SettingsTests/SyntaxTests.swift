@@ -118,7 +118,7 @@ struct SyntaxTests {
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, profile, idempotency, key, caller, "
           + "endpoint, spelling, content_coding, fingerprint, mismatch_status, in_flight_status, echo_key, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, released, behind, on_unknown, max_attempts, on_store_failure, max_request_body, "
-          + "max_response_body, response_timeout, set_cookie, record, replay, batch, stream, cors, shadow, retries, reconcile",
+          + "body_timeout, max_response_body, response_timeout, set_cookie, record, replay, batch, stream, cors, shadow, retries, reconcile",
         "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, "
           + "client_certificate or address; did you mean header:x?",
         "7:10: workers: must be a whole number from 0 to 1024",

@@ -91,6 +91,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public var onStoreFailure: OnStoreFailure = .closed
   /// The maximum length of a request's body in bytes.
   public var maxRequestBody = 1 << 20
+  /// The longest pause of a request's body, and the time that all of it has besides a second for each KiB; `nil` for that
+  /// of `limits`.
+  public var bodyTimeout: Milliseconds?
   /// The maximum length in bytes of a response's body that is recorded.
   public var maxResponseBody = 1 << 20
   /// Whether the client receives a response while it arrives, except for its last bytes, which follow once it is

@@ -65,6 +65,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private var intake: RequestBodyIntake
   private var progress: ResponseProgress
   private var pace = UploadPace()
+  /// The time-out of its body, by its route.
+  var bodyTimeout: Milliseconds
   let timers: LoopTimers
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
@@ -91,6 +93,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     headBytes = weight + request.head.bytes.readableBytes
     environment = downstream.environment
     configuration = downstream.configuration
+    bodyTimeout = configuration.limits.bodyTimeout
     self.peer = peer.believing(request.head, by: downstream.configuration.trustedProxies)
     timers = downstream.context.timers
     startedAt = .now()
@@ -226,16 +229,14 @@ extension Delivery {
     if case .length(let length) = request.framing, length > limit { throw .requestTooLarge(limit: limit) }
     sendContinue()
     intake.beginCollecting(limit: limit)
-    var deadline = LateDeadline(in: configuration.limits.bodyTimeout.count)
+    var pace = BodyPace()
     channel?.resumeBody()
     while true {
       switch intake.collected(limit: limit) {
       case .use(let body): return body
       case .refuse(let problem): throw problem
-      case .wait: break
+      case .wait: try await pace.wait(for: arrival, within: bodyTimeout, after: logEntry.requestBytes)
       }
-      let wait = await arrival.wait(milliseconds: deadline.left())
-      if wait == .timedOut, deadline.isOver() { throw .requestTimeout }
     }
   }
 
@@ -304,7 +305,7 @@ extension Delivery {
   /// The time that is left, in milliseconds.
   private func milliseconds(of limit: ResponseProgress.BodyTimeLimit) -> Int64? {
     switch limit {
-    case .upload: pace.left(of: configuration.limits.bodyTimeout, after: logEntry.requestBytes)
+    case .upload: pace.left(of: bodyTimeout, after: logEntry.requestBytes)
     case .conversation: configuration.limits.tunnelTimeout.count
     case .unlimited: nil
     }

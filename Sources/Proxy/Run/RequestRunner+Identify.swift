@@ -47,6 +47,7 @@ extension RequestRunner {
       operation: delivery.operation, form: delivery.form)
     noteRoute(choice.route)
     noteOrigin(by: choice.route)
+    if let span = choice.route?.policy.bodyTimeout { delivery.bodyTimeout = span }
     if let profile = choice.route?.policy.profile { delivery.errorFormat = profile.errorFormat }
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)

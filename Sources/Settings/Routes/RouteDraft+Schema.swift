@@ -90,6 +90,10 @@ extension RouteDraft {
     )
     .then { draft, _ in draft.policy.recipe = draft.policy.recipe.limited(to: draft.policy.maxRequestBody) }
     Member(
+      "body_timeout", \.policy.bodyTimeout, .duration(atLeast: 1),
+      "instead of `limits.body_timeout`, for the bodies of the route's requests"
+    ).standard("that of `limits`")
+    Member(
       "max_response_body", \.policy.maxResponseBody, .size(0...2 << 30),
       "the size of a response's body that is recorded")
     Member(

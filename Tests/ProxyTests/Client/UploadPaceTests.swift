@@ -43,3 +43,48 @@ struct UploadPaceTests {
     #expect(LeastRate.bytes(in: Milliseconds(.max)) > 1 << 30)
   }
 }
+
+struct BodyPaceTests {
+  private static let span = Milliseconds.seconds(10)
+
+  @Test func `a pause ends after the time-out, however much came before`() {
+    var pace = BodyPace()
+    #expect(pace.left(of: Self.span, after: 1 << 20) == 10_000)
+    pace.didWait(9999, of: 10_000)
+    #expect(pace.left(of: Self.span, after: 1 << 20) == 1)
+    #expect(pace.left(of: Self.span, after: 1 << 20 + 1) == 10_000)
+  }
+
+  @Test func `a byte now and then does not extend the whole`() {
+    var pace = BodyPace()
+    var waited: Int64 = 0
+    for byte in 1...100 {
+      let left = pace.left(of: Self.span, after: byte)
+      guard left > 0 else { break }
+      pace.didWait(Milliseconds(min(left, 1000)), of: left)
+      waited += min(left, 1000)
+    }
+    #expect(waited == 10_010)
+  }
+
+  @Test func `a body at the least rate comes through, and one below it does not`() {
+    for (bytesEachSecond, isThrough) in [(1024, true), (900, false)] {
+      var pace = BodyPace()
+      var isLate = false
+      for second in 0..<600 where !isLate {
+        let left = pace.left(of: Self.span, after: second * bytesEachSecond)
+        isLate = left < 1000
+        pace.didWait(1000, of: left)
+      }
+      #expect(isLate == !isThrough, "\(bytesEachSecond)")
+    }
+  }
+
+  @Test func `a wait that ended late is not charged`() {
+    var pace = BodyPace()
+    pace.didWait(60_000, of: 10_000)
+    #expect(pace.left(of: Self.span, after: 0) == 10_000)
+    pace.didWait(10_050, of: 10_000)
+    #expect(pace.left(of: Self.span, after: 0) == 0)
+  }
+}

@@ -49,6 +49,30 @@ struct ClientFieldTests {
     }
   }
 
+  @Test(arguments: ["keep", "drop", "{rename: X-Original-Key}"])
+  func `the backend gets the key's field as the route says`(form: String) async throws {
+    let configuration = Configuration(
+      top: ["underscores": "pass"], route: ["forward_key": form, "idempotency": "optional"])
+    try await Rig.run(configuration) { rig in
+      let more = [("Idempotency_Key", "spelt"), ("X-Original-Key", "the client's own"), ("X-Other", "1")]
+      expectExecuted(try await rig.order("k", more))
+      let request = rig.backend.requests[0]
+      #expect(request["Idempotency-Key"] == (form == "keep" ? "k" : nil), "\(request.fields)")
+      #expect(request["X-Other"] == "1" && request.requestID != nil)
+      switch form {
+      case "keep": #expect(request["X-Original-Key"] == "the client's own")
+      case "drop":
+        #expect(request["Idempotency_Key"] == nil && request["X-Original-Key"] == "the client's own")
+      default: #expect(request["Idempotency_Key"] == nil && request["X-Original-Key"] == "k")
+      }
+      // The record goes by the client's key all the same.
+      expectReplayed(try await rig.order("k", more), 201)
+      // A request without a key is left as it is.
+      _ = try await rig.order(nil, [("X-Original-Key", "the client's own")])
+      #expect(rig.backend.requests[1]["X-Original-Key"] == "the client's own")
+    }
+  }
+
   @Test func `no response repeats a key by default`() async throws {
     try await Rig.run { rig in
       let first = try await rig.order("k")

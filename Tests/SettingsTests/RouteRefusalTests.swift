@@ -12,6 +12,19 @@ struct RouteRefusalTests {
     ("idempotency: on", 13, "idempotency", "must be required, optional or off"),
     ("mismatch_status: 404", 17, "mismatch_status", "must be 409, 422 or 400"),
     ("in_flight_status: 400", 18, "in_flight_status", "must be 409, 425, 429 or 503"),
+    ("forward_key: hide", 13, "forward_key", "must be keep, drop or {rename: NAME}"),
+    (
+      "forward_key: {rename: Host}", 22, "forward_key.rename",
+      "names a field that has a meaning of its own; write another name, such as X-Original-Key"
+    ),
+    (
+      "forward_key: drop, key: {from: [\"query:k\"]}", 13, "forward_key",
+      "has no effect, since no header is by itself a source in key.from; take it out"
+    ),
+    (
+      "forward_key: drop, idempotency: off", 13, "forward_key",
+      "has no effect with idempotency: off, which looks for no key; take one of them out"
+    ),
     ("echo_key: maybe", 10, "echo_key", "must be true or false"),
     ("max_waiters: 0", 13, "max_waiters", "must be a whole number from 1 to 100000"),
     ("lease: 999ms", 7, "lease", "must be at least 1s"),

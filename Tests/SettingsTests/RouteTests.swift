@@ -47,7 +47,7 @@ struct RouteTests {
     try expectRoute(
       """
       key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload],
-      format: uuid, min_length: 2, max_length: 99}, endpoint: route, spelling: caseless, content_coding: pass,
+      format: uuid, min_length: 2, max_length: 99}, endpoint: route, spelling: caseless, content_coding: pass, forward_key: drop,
       fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}, mismatch_status: 422,
       in_flight_status: 425, echo_key: true
       """
@@ -62,12 +62,20 @@ struct RouteTests {
       $0.endpoint = .route
       $0.spelling = .caseless
       $0.contentCoding = .pass
+      $0.forwardKey = .drop
       $0.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: [.json("/sent_at")])
       $0.explainsMismatch = true
       $0.mismatchStatus = 422
       $0.inFlightStatus = 425
       $0.echoesKey = true
     }
+  }
+
+  @Test func `the field of a key is renamed, and shown so`() throws {
+    try expectRoute("forward_key: {rename: X-Original-Key}") { $0.forwardKey = .rename("x-original-key") }
+    #expect(
+      try load(route("forward_key: {rename: X-A}")).shownJSON.contains(#""forward_key":{"rename":"x-a"}"#))
+    #expect(try load(route("")).shownJSON.contains(#""forward_key":"keep""#))
   }
 
   @Test func `the members of a caller are read`() throws {

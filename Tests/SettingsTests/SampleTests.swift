@@ -100,6 +100,7 @@ struct SampleTests {
     #expect(route.replay == ReplayPolicy())
     #expect(route.spelling == .lenient)
     #expect(route.contentCoding == .identity)
+    #expect(route.forwardKey == .keep)
     #expect(route.outcomes == OutcomeTable())
     #expect(route.released == .keep)
     #expect(route.responseTimeout == nil)

@@ -192,6 +192,15 @@ struct WarningTests {
     #expect(try found("on_unknown: retry, unknown_retention: 1h", text) == [])
   }
 
+  @Test func `a backend's own table that gets no keys is warned of`() throws {
+    let text =
+      "routes[0].forward_key: leaves the backend's own table of keys (behind: own_keys) without the key"
+    func found(_ members: String) throws -> [Bool] { try warnings(route(members)).map { $0.contains(text) } }
+    #expect(try found("forward_key: drop, behind: own_keys") == [true])
+    #expect(try found("forward_key: {rename: X-A}, behind: own_keys") == [true])
+    #expect(try found("forward_key: drop") == [] && found("behind: own_keys") == [])
+  }
+
   @Test func `success that runs again is warned of`() throws {
     let text = "routes[0].outcomes: counts success under retry "
     for (members, statuses) in [

@@ -7,6 +7,8 @@ struct FieldNameListTests {
     ("x-request-id", "X-Request-Id", true), ("x-request-id", "x-request-ids", false),
     ("x-request-id", "x-request-i", false), ("x-trace-*", "X-Trace-A", true), ("x-trace-*", "x-trace-", true),
     ("x-trace-*", "x-trace", false), ("*", "anything", true), ("a", "", false),
+    ("x-request-id", "X_Request-ID", true), ("x_request", "x-request", false),
+    ("x-trace-*", "X_TRACE_A", true),
   ])
   func `a name is whole, or the beginning of several`(pattern: String, name: String, isThere: Bool) {
     #expect(FieldNameList([pattern]).contains(name) == isThere)

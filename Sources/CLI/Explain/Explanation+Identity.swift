@@ -147,6 +147,11 @@ extension Explanation {
         + (policy.onUnknown == .hold ? "" : ", \(policy.upstream.settle.text) after the loss"))
     let upstream = policy.upstream
     add("backend", "\(upstream.name), \(upstream.address), response within \(policy.timeToResponse.text)")
+    switch policy.forwardKey {
+    case .keep: break
+    case .drop: add("", "(without the header that holds the key)")
+    case .rename(let name): add("", "(the header that holds the key is \(name) there)")
+    }
     if let given = self.response { explain(given, policy) }
   }
 

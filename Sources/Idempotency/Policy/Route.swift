@@ -18,6 +18,8 @@ public final class Route: Sendable {
   public let droppedConditions: FieldNameSet
   /// Whether the caller is known only once the request's token has been verified.
   public let needsToken: Bool
+  /// The request's fields that do not go to the backend as the client sent them; `nil` if all do.
+  public let withheldFields: FieldOmission?
   /// The fields of responses that are never recorded, beyond those of one moment.
   public let unrecorded: FieldOmission
   /// Whether the route states more in its responses than others do: the key, or what a profile's clients look for.
@@ -36,6 +38,7 @@ public final class Route: Sendable {
         set.insert(FieldNameSet(Array(name.utf8).withUnsafeBytes(FieldName.recognise)))
       })
     bodySearches = max(1, policy.bodySearches)
+    withheldFields = policy.withheldFields
     let stated = policy.statedFields
     unrecorded = policy.replay.omission(stated: stated)
     statedByRoute = FieldOmission(FieldNameList(stated))

@@ -53,6 +53,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var endpoint: Endpoint = .path
   public var spelling: Spelling = .lenient
   public var contentCoding: ContentCoding = .identity
+  /// The form in which the backend gets the fields that hold keys.
+  public var forwardKey: KeyForwarding = .keep
   /// The recipe for fingerprints of new records.
   public var recipe = Recipe()
   /// Whether records keep digests of the payload's members, so that operators see how another payload differs.

@@ -64,7 +64,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
         upstream: route.policy.upstream, method: runner.head.methodText, target: call.target.text,
         fields: UpstreamFields.make(
           for: delivery, call.target, to: route.policy.upstream, id: call.id, attempt: claim.attempt,
-          contentCoding: route.policy.contentCoding,
+          contentCoding: route.policy.contentCoding, by: route,
           omitting: [.get, .head].contains(runner.head.method) ? route.droppedConditions : []),
         body: call.upstreamBody(of: delivery), permit: owned.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection, caller: delivery.quotaCaller))

@@ -116,7 +116,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     let exchange = worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
-        fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: body,
+        fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id, by: id == nil ? nil : route),
+        body: body,
         permit: nil, memory: delivery, interim: delivery, upgrade: upgrade,
         bindsConnection: head.bindsConnection,
         overridesMethod: head.mayOverrideMethod(query: target.query), isProtected: id != nil))

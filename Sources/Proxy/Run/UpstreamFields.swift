@@ -19,10 +19,11 @@ enum UpstreamFields {
   ///   - id: The ID of the record if the request has a key, also while the store is away.
   ///   - attempt: The attempt of a claimed request.
   ///   - contentCoding: The setting of a claimed request's route.
+  ///   - route: The route of a request with a key, which may withhold that; `nil` for any other request.
   ///   - omitted: Further fields of the client that do not go to the backend.
   static func make(
     for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, id: RecordID?,
-    attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass,
+    attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass, by route: Route? = nil,
     omitting omitted: FieldNameSet = []
   ) -> ByteBuffer {
     let head = delivery.request.head
@@ -30,7 +31,8 @@ enum UpstreamFields {
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
     out.writeHost(host, for: upstream)
     let coding = contentCoding == .identity ? FieldNameSet(.acceptEncoding) : []
-    copyFields(of: delivery, omitting: omitted.union(coding), to: &out)
+    copyFields(of: delivery, omitting: omitted.union(coding), route?.withheldFields, to: &out)
+    if route?.withheldFields != nil { route?.policy.writeRenamedKey(of: head, into: &out) }
     out.writeString(delivery.peer.forwardedLines)
     out.writeForwardedHost(delivery.peer.forwardedHost, else: host)
     out.writeLiteral(delivery.peer.via(head))
@@ -51,7 +53,8 @@ enum UpstreamFields {
 
   /// Copies the client's fields, except those that the proxy makes itself or does not accept from this client.
   private static func copyFields(
-    of delivery: Delivery, omitting omitted: FieldNameSet, to out: inout ByteBuffer
+    of delivery: Delivery, omitting omitted: FieldNameSet, _ withheld: FieldOmission?,
+    to out: inout ByteBuffer
   ) {
     let untrue = delivery.peer.isTrusted ? own : own.union(clientStated)
     var dropped = untrue.union(remade).union(omitted)
@@ -63,7 +66,7 @@ enum UpstreamFields {
     if announced != nil { dropped.insert(FieldNameSet(.accessControlRequestHeaders)) }
     delivery.request.head.copyFields(
       into: &out, omitting: dropped, underscored: underscored,
-      passesPathOverrides: delivery.peer.isTrusted)
+      passesPathOverrides: delivery.peer.isTrusted, withheld)
     if let announced, !announced.isEmpty {
       out.writeString("Access-Control-Request-Headers: \(announced.joined(separator: ","))\r\n")
     }

@@ -35,6 +35,10 @@ extension RouteDraft {
     )
     .identity()
     Member("content_coding", \.policy.contentCoding, .word, "`pass`: the codings that the client accepts")
+    Member(
+      "forward_key", \.policy.forwardKey, values: KeyForwarding.forms,
+      "what the backend gets of the header that holds the key", show: { $0.shown },
+      read: { $0.readForwardKey($1) })
     Member.section("fingerprint", \.fingerprint, Fingerprint.schema)
     Member(
       "mismatch_status", \.policy.mismatchStatus, .integer([409, 422, 400]),

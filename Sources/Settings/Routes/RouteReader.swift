@@ -92,6 +92,7 @@ struct RouteReader {
     inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
     inherited.warn(policy.fingerprintWarnings, section, "fingerprint")
     inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")
+    inherited.warn([policy.forwardKeyWarning].compactMap(\.self), section, "forward_key", "behind")
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
@@ -126,6 +127,7 @@ struct RouteReader {
     checkCaller(draft, section)
     draft.checkReconcile(section)
     draft.checkOutcomes(section)
+    draft.checkForwardKey(section)
     checkGraphQL(draft, section)
     checkToken(draft, section)
     if draft.policy.caller?.parts.contains(where: \.isOfToken) == true {

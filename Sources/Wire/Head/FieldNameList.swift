@@ -1,4 +1,5 @@
-/// Names of fields: each whole, or with a `*` at its end the beginning of several. Letter case does not count.
+/// Names of fields: each whole, or with a `*` at its end the beginning of several. Letter case does not count, and an
+/// underscore is a hyphen, as CGI-like servers read it.
 public struct FieldNameList: Hashable, Sendable {
   /// The names in lower case.
   public var names: [String]
@@ -18,11 +19,14 @@ public struct FieldNameList: Hashable, Sendable {
   private static func matches(_ pattern: String, _ name: UnsafeRawBufferPointer) -> Bool {
     let pattern = pattern.utf8
     guard pattern.last == UInt8(ascii: "*") else {
-      return pattern.count == name.count && pattern.elementsEqual(name.lazy.map(ASCII.lowercased))
+      return pattern.count == name.count && pattern.elementsEqual(name, by: isSame)
     }
     let start = pattern.dropLast()
-    return start.count <= name.count
-      && start.elementsEqual(name.prefix(start.count).lazy.map(ASCII.lowercased))
+    return start.count <= name.count && start.elementsEqual(name.prefix(start.count), by: isSame)
+  }
+
+  private static func isSame(_ byte: UInt8, _ other: UInt8) -> Bool {
+    byte == ASCII.lowercased(other) || byte == UInt8(ascii: "-") && other == UInt8(ascii: "_")
   }
 }
 

@@ -48,6 +48,35 @@ struct CallerAlternativesTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `a token in a cookie or another field names the caller`(store: StoreKind) async throws {
+    let caller = "{parts: ['jwt:sub | jwt:sub@cookie:session | jwt:sub@header:X-Access-Token']}"
+    try await Rig.run(Configuration(store: store, top: Self.top, route: ["caller": caller])) { rig in
+      let (alice, bob) = (Self.token("alice"), Self.token("bob"))
+      let page = try await Self.order(rig, [("Cookie", "theme=dark; session=\(alice)")])
+      expectExecuted(page)
+      expectReplayed(try await Self.order(rig, [("Cookie", "session=\"Bearer \(alice)\"")]), of: page)
+      expectExecuted(try await Self.order(rig, [("Cookie", "session=\(bob)")]))
+      let gateway = try await Self.order(rig, [("X-Access-Token", alice)])
+      expectExecuted(gateway)
+      expectReplayed(try await Self.order(rig, [("X-Access-Token", "DPoP \(alice)")]), of: gateway)
+      expectExecuted(try await Self.order(rig, [Self.bearer("alice"), ("Cookie", "session=\(bob)")]))
+      for fields in [[("Cookie", "session=x.y")], [("Cookie", "session=\(alice); session=\(alice)")], []] {
+        let refused = try await Self.order(rig, fields)
+        expectRefused(refused, 401, "caller_unknown", retryable: false)
+        #expect((refused["WWW-Authenticate"] == nil) == !fields.isEmpty)
+      }
+      #expect(rig.backend.requests.count == 4)
+      let record = [
+        "show", "--route", "orders", "--key", "k", "--path", "/v1/orders", "--method", "POST", "--host",
+        "orders.example", "--caller",
+      ]
+      let shown = try await rig.key(
+        record + ["jwt:sub@header:X-Access-Token=alice", "--caller", "jwt_issuer="])
+      #expect(shown.output.contains("completed"))
+    }
+  }
+
   @Test func `records of before are found where an alternative was added`() async throws {
     let alone = Configuration(top: Self.top, route: ["caller": "{parts: ['jwt:sub']}"])
     try await Rig.run(alone) { rig in

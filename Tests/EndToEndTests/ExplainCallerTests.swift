@@ -5,12 +5,14 @@ import Testing
 /// `semel explain` on the parts of a caller.
 struct ExplainCallerTests {
   private static func explain(
-    caller: String, _ arguments: [String], key: String = "k", ends exit: ManagedProcess.Exit = .code(0)
+    caller: String, _ arguments: [String], key: String = "k", top: String = "",
+    ends exit: ManagedProcess.Exit = .code(0)
   ) async throws -> String {
     let text = """
       upstreams: {orders: {url: "http://127.0.0.1:9000"}}
       store: {kind: embedded, path: records.db}
       routes: [{name: orders, match: {path: /v1/orders}, caller: \(caller)}]
+      \(top)
 
       """
     let directory = TemporaryDirectory()
@@ -34,6 +36,15 @@ struct ExplainCallerTests {
     #expect(account.contains("by header:x-account, the first that it has, present"), "\(account)")
     let missing = try await Self.explain(caller: caller, [], ends: .code(1))
     #expect(missing.contains("header:x-account | cookie:sid: missing\n"), "\(missing)")
+  }
+
+  @Test func `a token in a cookie is read where the caller names it`() async throws {
+    let caller = "{parts: ['jwt:sub | jwt:sub@cookie:session']}"
+    // {"alg":"none"} and {"sub":"alice"}
+    let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbGljZSJ9."
+    let text = try await Self.explain(
+      caller: caller, ["-H", "Cookie: session=\(token)"], top: "jwt: {verify: none}")
+    #expect(text.contains("by jwt:sub@cookie:session, the first that it has, present"), "\(text)")
   }
 
   @Test func `an optional part that is missing is said to count`() async throws {

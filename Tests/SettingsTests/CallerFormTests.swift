@@ -80,6 +80,43 @@ struct CallerFormTests {
     #expect(issues(file(parts)) == ["3:\(column): routes[0].\(member): \(message)"])
   }
 
+  @Test func `tokens in other places are read, shown, and read again`() throws {
+    let text =
+      #""jwt:sub | jwt:/a/b@cookie:Session | jwt:sub@header:X-Access-Token", "jwt?:org@cookie:o", "jwt:a@b""#
+    let parts = try #require(try load(file(text)).routes[0].caller?.parts)
+    #expect(
+      parts == [
+        .either([
+          .jwt("sub"), .jwt("/a/b", at: .cookie("Session")), .jwt("sub", at: .header("x-access-token")),
+        ]), .optional(.jwt("org", at: .cookie("o"))), .jwt("a@b"),
+      ])
+    #expect(parts[1].text == "jwt?:org@cookie:o" && parts[1].isOfToken)
+    #expect(
+      try load(file(parts.map { "\"\($0.text)\"" }.joined(separator: ", "))).routes[0].caller?.parts == parts)
+    // A namespace remembers them.
+    let known = KnownConfiguration(try load(file(text)))
+    let remembered = NamespaceRegister.judge(known, in: nil, isShared: false).text
+    let other = KnownConfiguration(try load(file(text.replacing("cookie:o", with: "cookie:p"))))
+    for (own, changes) in [(known, []), (other, ["routes[0].caller"])] {
+      let judgement = NamespaceRegister.judge(own, in: remembered, isShared: false)
+      #expect(!judgement.isUnreadable && judgement.changes.map(\.member) == changes)
+    }
+  }
+
+  @Test(arguments: [
+    ("jwt:@cookie:a", "must name a claim of the token, such as jwt:sub@cookie:a"),
+    ("jwt:sub@cookie:", "must name the token's cookie, such as jwt:sub@cookie:session"),
+    ("jwt:sub@header:a b", "must name a header field, such as X-Request-Id"),
+    ("jwt:sub@header:Authorization", "has the token where it is by default; write jwt:sub"),
+    (
+      "jwt:sub@query:token",
+      "must have its token in a cookie or a header field: jwt:sub@cookie:NAME or jwt:sub@header:NAME"
+    ),
+  ])
+  func `tokens in places that carry none are refused`(part: String, message: String) {
+    #expect(issues(file("\"\(part)\"")) == ["3:37: routes[0].caller.parts[0]: \(message)"])
+  }
+
   @Test func `credentials of one scheme are read, and warned of where they alone say who calls`() throws {
     for (text, part) in [("basic:user", CallerPart.basicUser), ("sigv4:access_key", .signingKey)] {
       let alone = try load(file("\"\(text)\""))

@@ -1,6 +1,13 @@
 import HTTPTypes
 import Idempotency
 
+extension CallerPart {
+  /// Whether the part is the token's issuer itself.
+  fileprivate var isIssuer: Bool {
+    if case .jwt("iss", _) = self { true } else { false }
+  }
+}
+
 extension RecordQuery {
   /// The caller that the operator's values make by the route's policy, as those of a delivery would.
   func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
@@ -17,10 +24,11 @@ extension RecordQuery {
   private func withIssuer(
     _ values: [String: String], _ policy: CallerPolicy
   ) throws(AdminError) -> [String: String] {
-    let claims = policy.alternatives.filter { $0.isOfToken && values[$0.text]?.isEmpty == false }
+    let stated = Set(values.filter { !$0.value.isEmpty }.keys.map(CallerPart.normalized))
+    let claims = policy.alternatives.filter { $0.isOfToken && stated.contains($0.text) }
     guard !claims.isEmpty else { return values }
     var completed = values
-    if claims.contains(.jwt("iss")), let issuer = completed["jwt:iss"] {
+    if let issuer = claims.first(where: \.isIssuer).flatMap({ completed[$0.text] }) {
       guard (completed["jwt_issuer"] ?? policy.issuer ?? issuer) == issuer else {
         throw AdminError(
           .badRequest,

@@ -119,6 +119,6 @@ extension TokenServices {
 extension CallerPart {
   /// The claim of a part that is one.
   fileprivate var claim: String? {
-    if case .jwt(let claim) = self { claim } else { nil }
+    if case .jwt(let claim, _) = self { claim } else { nil }
   }
 }

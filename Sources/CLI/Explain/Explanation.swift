@@ -142,15 +142,16 @@ struct Explanation {
     _ peer: CallerPeer, by route: Route, _ head: MessageHead
   ) async -> CallerPeer? {
     var peer = peer
-    guard route.needsToken else { return peer }
-    guard let token = await token(of: head) else { return nil }
-    peer.token = token
+    for place in route.tokenPlaces {
+      guard let token = await token(of: head, at: place) else { return nil }
+      peer.set(token, at: place)
+    }
     return peer
   }
 
-  /// The request's token, verified by the keys of a file or a secret; `nil` if its keys are at a URL.
-  private mutating func token(of head: MessageHead) async -> TokenReading? {
-    switch head.bearerToken {
+  /// The request's token in a place, verified by the keys of a file or a secret; `nil` if its keys are at a URL.
+  private mutating func token(of head: MessageHead, at place: TokenPlace) async -> TokenReading? {
+    switch head.token(at: place) {
     case .absent: return .absent
     case .refused(let fault): return .refused(fault)
     case .found(let text):

@@ -12,14 +12,14 @@ public enum CallerFault: Hashable, Sendable {
   case unknownScheme
   /// `Authorization` has another scheme than that of the part.
   case otherScheme(CallerPart)
-  /// The request's token names no caller.
-  case token(TokenFault)
+  /// The request's token in a place names no caller.
+  case token(TokenFault, at: TokenPlace = .authorization)
 
   /// Whether credentials in `Authorization` are of another scheme than the part takes, so that an alternative which
   /// reads the field, too, may take them.
   var isOfScheme: Bool {
     switch self {
-    case .unknownScheme, .otherScheme, .token(.otherScheme): true
+    case .unknownScheme, .otherScheme, .token(.otherScheme, at: .authorization): true
     default: false
     }
   }
@@ -30,9 +30,10 @@ public enum CallerFault: Hashable, Sendable {
     switch self {
     case .missing(let part), .repeated(let part), .unreadable(let part), .otherScheme(let part):
       part.alternatives.lazy.compactMap(\.challenge).first
-    case .unknownScheme, .token(.otherScheme): "Bearer"
+    case .unknownScheme, .token(.otherScheme, at: .authorization): "Bearer"
     // The token is not at fault, so the challenge does not call it invalid.
-    case .token(.keysMissing): "Bearer"
+    case .token(.keysMissing, at: .authorization): "Bearer"
+    case .token(_, at: .header), .token(_, at: .cookie): nil
     case .token: #"Bearer error="invalid_token""#
     }
   }
@@ -55,7 +56,8 @@ extension CallerPart {
     case .cookie(let name): "the cookie \(name)"
     case .query(let name): "the query parameter \(name)"
     case .json(let pointer): "the JSON body's member \(pointer)"
-    case .jwt(let claim): "a token with the claim \(claim)"
+    case .jwt(let claim, at: .authorization): "a token with the claim \(claim)"
+    case .jwt(let claim, let place): "a token with the claim \(claim) in \(place.description)"
     case .basicUser: "Basic credentials with a user name"
     case .signingKey: "an AWS4-HMAC-SHA256 signature with its Credential"
     case .address: "an address that is known here"

@@ -1,15 +1,25 @@
-/// The properties of a connection that identify the client at its other end, with the token of its request.
+/// The properties of a connection that identify the client at its other end, with the tokens of its request.
 public struct CallerPeer: Sendable {
   /// The client's IP address without port, as far as it is trusted; `nil` if there is none or it is unknown.
   public var address: String?
   /// The identity in the certificate with which the client authenticated; `nil` if it has none.
   public var certificate: CertificateIdentity?
-  /// The token of the request at hand, once it has been verified.
+  /// The token in the `Authorization` of the request at hand, once it has been verified.
   public var token = TokenReading.absent
+  /// Those in other places.
+  private var otherTokens: [TokenPlace: TokenReading] = [:]
 
   public init(address: String?, certificate: CertificateIdentity? = nil) {
     self.address = address
     self.certificate = certificate
+  }
+
+  public func token(at place: TokenPlace) -> TokenReading {
+    place == .authorization ? token : otherTokens[place] ?? .absent
+  }
+
+  public mutating func set(_ reading: TokenReading, at place: TokenPlace) {
+    if place == .authorization { token = reading } else { otherTokens[place] = reading }
   }
 }
 

@@ -104,7 +104,7 @@ extension CallerPolicy {
     case .json(let pointer):
       guard let body else { return .inBody }
       return add(part, reading: Self.readJSON(pointer, in: body, of: head), to: &builder)
-    case .jwt(let claim): return add(part, claim, of: peer.token, to: &builder)
+    case .jwt(let claim, let place): return add(part, claim, of: peer, at: place, to: &builder)
     case .basicUser, .signingKey: return add(part, credentialsOf: head, to: &builder)
     case .address: return add(part, text: peer.address, to: &builder)
     case .clientCertificate(let wanted):
@@ -156,10 +156,11 @@ extension CallerPolicy {
 
   /// A token that was refused is a fault and not a missing part: a client that sends one is not anonymous.
   private func add(
-    _ part: CallerPart, _ claim: String, of token: TokenReading, to builder: inout Caller.Builder
+    _ part: CallerPart, _ claim: String, of peer: CallerPeer, at place: TokenPlace,
+    to builder: inout Caller.Builder
   ) -> Finding {
-    switch token {
-    case .refused(let fault): return .fault(.token(fault))
+    switch peer.token(at: place) {
+    case .refused(let fault): return .fault(.token(fault, at: place))
     case .absent: return .missing
     case .verified(let token):
       switch token.claims[claim] {
@@ -213,7 +214,8 @@ extension CallerPolicy {
 extension CallerPart {
   /// Whether the part is read from `Authorization`.
   var isInAuthorization: Bool {
-    self == .header("authorization") || self == .basicUser || self == .signingKey || isOfToken
+    self == .header("authorization") || self == .basicUser || self == .signingKey
+      || tokenPlaces.contains(.authorization)
   }
 
   /// The kind and the name by which the part is encoded where the request lacks it: those of its first alternative.
@@ -228,7 +230,7 @@ extension CallerPart {
     case .cookie(let name): (.cookie, name)
     case .query(let name): (.query, name)
     case .json(let pointer): (.json, pointer)
-    case .jwt(let claim): (.jwt, claim)
+    case .jwt(let claim, let place): (.jwt, claim + place.text)
     case .basicUser: (.basicUser, "")
     case .signingKey: (.signingKey, "")
     case .address: (.address, "")

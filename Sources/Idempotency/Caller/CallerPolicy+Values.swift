@@ -18,7 +18,7 @@ extension CallerPart {
     case .cookie(let name): "cookie:\(name)"
     case .query(let name): "query:\(name)"
     case .json(let pointer): "json:\(pointer)"
-    case .jwt(let claim): "jwt:\(claim)"
+    case .jwt(let claim, let place): "jwt:\(claim)\(place.text)"
     case .basicUser: "basic:user"
     case .signingKey: "sigv4:access_key"
     case .address: "address"
@@ -42,7 +42,9 @@ extension CallerPart {
       part.remove(at: mark)
     }
     let lowercased = part.lowercased()
-    return lowercased.hasPrefix("header:") ? lowercased : part
+    if lowercased.hasPrefix("header:") { return lowercased }
+    guard part.hasPrefix("jwt:"), let place = part.firstRange(of: "@header:") else { return part }
+    return part[..<place.lowerBound] + part[place.lowerBound...].lowercased()
   }
 }
 

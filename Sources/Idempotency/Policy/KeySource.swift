@@ -82,8 +82,8 @@ public enum CallerPart: Hashable, Sendable {
   /// A member of a JSON body, by JSON pointer (RFC 6901).
   case json(String)
   /// A claim of the request's verified token, by its name, or by a JSON pointer if that begins with a slash. The
-  /// token's issuer belongs to it.
-  case jwt(String)
+  /// token's issuer belongs to it, and so does the token's place.
+  case jwt(String, at: TokenPlace = .authorization)
   /// The user name of Basic credentials (RFC 7617), without their password.
   case basicUser
   /// The key id, the region and the service of an AWS Signature Version 4 in `Authorization`, without its date and its
@@ -130,6 +130,11 @@ public enum CallerPart: Hashable, Sendable {
   /// Whether the part is, or may be, one of the client's certificate.
   public var isCertificate: Bool {
     alternatives.contains { if case .clientCertificate = $0 { true } else { false } }
+  }
+
+  /// The places of the tokens of which the part is, or may be, a claim.
+  public var tokenPlaces: [TokenPlace] {
+    alternatives.compactMap { if case .jwt(_, let place) = $0 { place } else { nil } }
   }
 
   /// Whether the part is, or may be, a claim of the request's token.

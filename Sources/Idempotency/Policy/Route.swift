@@ -16,8 +16,6 @@ public final class Route: Sendable {
   /// The fields of a GET or HEAD that do not go to the backend, since the response is recorded for deliveries without
   /// them, too. Those that identify the request do.
   public let droppedConditions: FieldNameSet
-  /// Whether the caller is known only once the request's token has been verified.
-  public let needsToken: Bool
   /// The request's fields that do not go to the backend as the client sent them; `nil` if all do.
   public let withheldFields: FieldOmission?
   /// The fields of responses that are never recorded, beyond those of one moment.
@@ -26,6 +24,8 @@ public final class Route: Sendable {
   public let statesMore: Bool
   /// The backend's own fields of the names that the route states itself.
   public let statedByRoute: FieldOmission
+  /// The places of the tokens that have to be verified before the caller is known.
+  public let tokenPlaces: [TokenPlace]
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
@@ -43,7 +43,9 @@ public final class Route: Sendable {
     unrecorded = policy.replay.omission(stated: stated)
     statedByRoute = FieldOmission(FieldNameList(stated))
     statesMore = !stated.isEmpty || policy.profile?.marksFirstResponses == true
-    needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
+    tokenPlaces = (policy.caller?.parts ?? []).flatMap(\.tokenPlaces).reduce(into: []) { places, place in
+      if !places.contains(place) { places.append(place) }
+    }
   }
 }
 
@@ -75,7 +77,8 @@ extension RoutePolicy {
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
-      case .jwt, .basicUser, .signingKey: "authorization"
+      case .jwt(_, let place): place.field
+      case .basicUser, .signingKey: "authorization"
       case .query, .json, .address, .clientCertificate, .either, .optional: nil
       }
     }

@@ -161,9 +161,9 @@ extension Problem {
         "Use credentials that stay the same when the request is retried, such as a bearer token; those of this Authorization scheme may change."
       case .otherScheme(let part):
         "Identify the caller by \(part.place); this request's credentials are of another scheme."
-      case .token(let fault): fault.detail
+      case .token(let fault, let place): fault.detail(at: place)
       }
-    let isRetryable = fault == .token(.keysMissing)
+    let isRetryable = if case .token(.keysMissing, _) = fault { true } else { false }
     return Problem(
       .callerUnknown, status: 401, detail: detail, isRetryable: isRetryable,
       retryAfter: isRetryable ? TokenFault.retryAfter : nil, challenge: fault.challenge)
@@ -238,10 +238,12 @@ extension TokenFault {
   /// The seconds after which keys that are missing may be there.
   fileprivate static let retryAfter: Int64 = 5
 
-  fileprivate var detail: String {
+  fileprivate func detail(at place: TokenPlace) -> String {
     switch self {
-    case .repeated: "Send one Authorization field; this request has several."
-    case .otherScheme: "Send a bearer token in the Authorization field; this one has another scheme."
+    case .repeated where place == .authorization:
+      "Send one Authorization field; this request has several."
+    case .repeated: "Send \(place.description) once; this request has it more than once."
+    case .otherScheme: "Send a bearer token in \(place.description); this one has another scheme."
     case .malformed: "Send a signed JSON Web Token in its compact form; this token cannot be read."
     case .untrusted: "Send a token that is signed with a key and an algorithm that are accepted here."
     case .expired: "Get a new token and send the request again with the same key; this token has expired."

@@ -36,8 +36,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// The GraphQL operation in its body, and the methods that a form there names, once it has been read for a route.
   var operation = GraphQLOperation.unread
   var form = MethodParameter.Form.unread
-  /// The request's token, once it has been verified or refused.
-  var token: TokenReading?
+  /// The request's tokens by their places, once they have been verified or refused.
+  var tokens: [TokenPlace: TokenReading] = [:]
   /// The caller, once it is known, and the hash by which the request is counted in its quota; `nil` if it is not.
   var (caller, quotaCaller): (Caller?, Int?) = (nil, nil)
   /// The further items of a batch that count with it.

@@ -87,7 +87,7 @@ extension RequestRunner {
       key = found
       delivery.logEntry.keyDigest = found.digestText(by: environment.digests)
     }
-    guard let peer = identifiedPeer(isTokenNeeded: route.needsToken),
+    guard let peer = identifiedPeer(tokensAt: route.tokenPlaces),
       let caller = try? route.policy.caller?.callerBeforeBody(head: head, peer: peer, query: target.query)
     else { return }
     noteCaller(caller)

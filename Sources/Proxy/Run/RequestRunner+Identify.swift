@@ -19,8 +19,8 @@ extension RequestRunner {
     case large(LargeRequest)
     /// Its route depends on the GraphQL operation in its body, which has to be read beside the loop.
     case operation(ByteBuffer, RequestTarget)
-    /// Its token has to be verified first, beside the loop.
-    case unverified
+    /// Its tokens in these places have to be verified first, beside the loop.
+    case unverified(at: [TokenPlace])
     /// A request of a route that is only observed.
     case shadowed(ShadowedRequest)
     /// A request that Semel itself responds to.
@@ -70,7 +70,9 @@ extension RequestRunner {
     try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
-    guard let peer = identifiedPeer(isTokenNeeded: route.needsToken) else { return .unverified }
+    guard let peer = identifiedPeer(tokensAt: route.tokenPlaces) else {
+      return .unverified(at: route.tokenPlaces)
+    }
     let caller = try caller(of: route, target, peer)
     let limit = route.policy.maxRequestBody
     guard let body else {

@@ -21,7 +21,8 @@ extension RequestRunner {
           by: OutcomeInquiry.route(
             head: head, query: target.query, host: host, routes: configuration.routes))
       }
-      guard let peer = identifiedPeer(isTokenNeeded: configuration.tokens != nil) else { return .unverified }
+      let places = configuration.routes.tokenPlaces
+      guard let peer = identifiedPeer(tokensAt: places) else { return .unverified(at: places) }
       let inquiry = try OutcomeInquiry(
         head: head, query: target.query, host: host, peer: peer,
         routes: configuration.routes, under: environment.identityKey)

@@ -76,8 +76,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await ShadowRun(runner: self, request: request).run()
     case .published(let response):
       respond(with: response)
-    case .unverified:
-      await verifyToken()
+    case .unverified(let places):
+      await verifyTokens(at: places)
       try await run(try identify(body: delivery.wholeBody))
     case .inquiry(let inquiry):
       try await run(inquiry)

@@ -104,8 +104,8 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .keyed(let call): return call
       case .incomplete(let limit): subject = try identify(try await delivery.collectBody(limit: limit))
       case .large(let request): subject = try await runner.identify(request)
-      case .unverified:
-        await runner.verifyToken()
+      case .unverified(let places):
+        await runner.verifyTokens(at: places)
         subject = try identify(delivery.wholeBody)
       case .passed, .batch, .operation, .shadowed, .published, .inquiry: return nil
       }

@@ -76,11 +76,7 @@ extension CallerPart {
     case "query":
       guard !parts[1].isEmpty else { throw Refusal("must name a query parameter, such as query:account") }
       return .query(String(parts[1]))
-    case "jwt":
-      guard !parts[1].isEmpty else { throw Refusal("must name a claim of the token, such as jwt:sub") }
-      // A claim's name may itself be a URL, and then has no slash at its start.
-      if parts[1].hasPrefix("/") { return .jwt(try JSONPointer.parse(parts[1])) }
-      return .jwt(String(parts[1]))
+    case "jwt": return try parseClaim(parts[1])
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "basic":
       guard parts[1] == "user" else {
@@ -99,6 +95,43 @@ extension CallerPart {
       }
       return .clientCertificate(part)
     default: throw refusal(of: text)
+    }
+  }
+
+  /// Reads `sub`, or `sub@cookie:NAME` and `sub@header:NAME` for a claim of a token in another place.
+  private static func parseClaim(_ text: Substring) throws(Refusal) -> CallerPart {
+    let (claim, place) = try split(text)
+    guard !claim.isEmpty else {
+      throw Refusal("must name a claim of the token, such as jwt:sub\(place.text)")
+    }
+    // A claim's name may itself be a URL, and then has no slash at its start.
+    return .jwt(claim.hasPrefix("/") ? try JSONPointer.parse(claim) : String(claim), at: place)
+  }
+
+  /// A claim's name, and the place of its token behind the last `@`.
+  private static func split(_ text: Substring) throws(Refusal) -> (claim: Substring, place: TokenPlace) {
+    guard let mark = text.lastIndex(of: "@") else { return (text, .authorization) }
+    let parts = text[mark...].dropFirst().split(
+      separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    // An @ may be a part of the claim's name.
+    guard parts.count == 2, ["cookie", "header", "query", "json", "form"].contains(String(parts[0])) else {
+      return (text, .authorization)
+    }
+    switch parts[0] {
+    case "cookie":
+      guard Token.isToken(parts[1]) else {
+        throw Refusal("must name the token's cookie, such as jwt:sub@cookie:session")
+      }
+      return (text[..<mark], .cookie(String(parts[1])))
+    case "header":
+      let name = try Token.identityField(parts[1])
+      if name == "authorization" {
+        throw Refusal("has the token where it is by default; write jwt:\(text[..<mark])")
+      }
+      return (text[..<mark], .header(name))
+    default:
+      throw Refusal(
+        "must have its token in a cookie or a header field: jwt:sub@cookie:NAME or jwt:sub@header:NAME")
     }
   }
 

@@ -242,7 +242,7 @@ extension CallerPart {
       ["authorization", "cookie"].contains(name) || ["session", "token"].contains { name.contains($0) }
     case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
-    case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
+    case .jwt(let claim, _): ["nonce", "sid", "auth_time"].contains(claim)
     case .json, .basicUser, .signingKey, .address, .clientCertificate: false
     case .either(let parts): parts.allSatisfy(\.mayChange)
     case .optional(let part): part.mayChange
@@ -262,7 +262,7 @@ extension CallerPart {
   /// Whether the value is a claim of which each token has another one (RFC 7519, section 4.1). It may be named by a
   /// JSON pointer.
   fileprivate var changesWithToken: Bool {
-    guard case .jwt(let claim) = self else { return false }
+    guard case .jwt(let claim, _) = self else { return false }
     return ["exp", "nbf", "iat", "jti"].contains(claim.hasPrefix("/") ? String(claim.dropFirst()) : claim)
   }
 }

@@ -71,6 +71,21 @@ struct KeyTests {
     }
   }
 
+  @Test func `a payload under a new key of its caller is counted`() async throws {
+    try await Rig.run { rig in
+      for (key, caller) in [("k1", "Bearer alice"), ("k1", "Bearer alice"), ("k2", "Bearer bob")] {
+        _ = try await rig.order(key, caller: caller)
+      }
+      expectExecuted(try await rig.order("k3", body: #"{"amount":2000}"#))
+      #expect(
+        !(try await rig.semel.admin.send("GET", "/metrics").text.contains(
+          "semel_payloads_under_new_key_total{")))
+      expectExecuted(try await rig.order("k4"))
+      expectExecuted(try await rig.order("k5"))
+      try await rig.semel.counter("semel_payloads_under_new_key_total", label: #"route="orders""#, becomes: 2)
+    }
+  }
+
   @Test func `the longest key is taken`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order(String(repeating: "k", count: 255)))

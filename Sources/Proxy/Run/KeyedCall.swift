@@ -68,8 +68,9 @@ public final class KeyedCall: @unchecked Sendable {
     return sightings.note(hasher.finalize(), caller: caller.hashValue, now: now)
   }
 
-  /// Notes the run of a new key, and returns whether its payload has come under too many new keys of its caller.
-  func isPayloadOfManyKeys(in misuse: MisuseSketch) -> Bool {
+  /// Notes the run of a new key, and returns the number of new keys of its caller under which its payload has come a
+  /// short time ago, with this one.
+  func keysOfPayload(in misuse: MisuseSketch) -> Int {
     let caller = callerHash
     var hasher = Hasher()
     hasher.combine(caller)

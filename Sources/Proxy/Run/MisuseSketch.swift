@@ -35,19 +35,20 @@ public final class MisuseSketch: @unchecked Sendable {
     mismatches.deallocate()
   }
 
-  /// Notes the first run of a key, and returns whether its payload has come under too many new keys.
+  /// Notes the first run of a key, and returns the number of new keys under which its payload has come within the
+  /// window, with this one.
   ///
   /// - Parameters:
   ///   - payload: A hash of caller and payload.
   ///   - caller: A hash of caller and route, whose mismatches are over.
   ///   - now: By the boot-time clock.
-  public func noteRun(payload: Int, caller: Int, now: BootInstant) -> Bool {
+  public func noteRun(payload: Int, caller: Int, now: BootInstant) -> Int {
     let place = mismatches + Self.place(of: caller)
     // Most callers have none, and this is a load of memory that nobody writes.
     if Self.isOf(caller, place.pointee.load(ordering: .relaxed)) {
       place.pointee.store(0, ordering: .relaxed)
     }
-    return Self.count(payload, at: payloads + Self.place(of: payload), now) >= Self.maxKeys
+    return Self.count(payload, at: payloads + Self.place(of: payload), now)
   }
 
   /// Notes a mismatch, and returns whether there are too many in a row.

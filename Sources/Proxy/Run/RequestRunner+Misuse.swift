@@ -4,7 +4,7 @@ import Telemetry
 
 /// The counts of clients that misuse their keys.
 extension RequestRunner {
-  /// Counts a first run whose key has just been another caller's, whose payload has come under many new keys, or whose
+  /// Counts a first run whose key has just been another caller's, whose payload has come under other new keys, or whose
   /// key is weak.
   @inline(never)
   func countSighting(_ claim: Claim, of call: KeyedCall) {
@@ -15,7 +15,9 @@ extension RequestRunner {
       worker.metrics.add(.keysUnderOtherCaller)
       worker.metrics.add(.sharedKey, route: route)
     }
-    if call.isPayloadOfManyKeys(in: environment.misuse) { worker.metrics.add(.samePayload, route: route) }
+    let keys = call.keysOfPayload(in: environment.misuse)
+    if keys > 1 { worker.metrics.add(.payloadsUnderNewKey, route: route) }
+    if keys >= MisuseSketch.maxKeys { worker.metrics.add(.samePayload, route: route) }
     if call.key.isWeak { worker.metrics.add(.weakKey, route: route) }
   }
 

@@ -107,6 +107,10 @@ extension MetricFamily {
     .counter, "suspicious_total",
     "Requests whose key may be misused: one payload under many new keys of a caller, a key of several callers, a key that is easily guessed, mismatches in a row.",
     initial: .none)
+  public static let payloadsUnderNewKey = MetricFamily(
+    .counter, "payloads_under_new_key_total",
+    "First runs whose payload has come under another new key of the same caller within five minutes: a retry with a key of its own, or an operation that is meant twice.",
+    initial: .none)
   public static let batchItems = MetricFamily(
     .counter, "batch_items_total", "Items of batches whose response was given, by what became of each.",
     initial: .none)
@@ -297,7 +301,8 @@ extension MetricFamily {
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, attemptsExhausted, unkept, reconciliations, failures,
     lateResponses, losses,
-    unknownReturns, unprotectedKeys, suspicious, batchItems, shadow, requestBytes, responseBytes, inFlight,
+    unknownReturns, unprotectedKeys, suspicious, payloadsUnderNewKey, batchItems, shadow, requestBytes,
+    responseBytes, inFlight,
     waiting,
     bodyBytes, unreadBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,

@@ -152,6 +152,7 @@ extension Metrics {
     for kind in Suspicion.allCases {
       page.add(.suspicious, count(kind.count), route, (Suspicion.key, kind.text))
     }
+    page.add(.payloadsUnderNewKey, count(.payloadsUnderNewKey), route)
     page.add(.requestBytes, count(.requestBytes), route)
     page.add(.responseBytes, count(.responseBytes), route)
   }

@@ -11,6 +11,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case attemptsExhausted
   case unkeptNoLength, unkeptTooLarge, unkeptNoMemory, unkeptTooSlow
   case samePayloads, sharedKeys, weakKeys, rowsOfMismatches
+  case payloadsUnderNewKey
 }
 
 /// The position of each number in a route's row of cells.

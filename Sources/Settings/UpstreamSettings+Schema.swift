@@ -24,8 +24,8 @@ extension UpstreamSettings {
       "further attempts to connect, with growing pauses")
     Member(
       "max_connections", \.maxConnections, .integer(1...1_000_000),
-      "connections of all event loops together; a quarter is for protected requests alone, and one caller leaves a "
-        + "quarter to others")
+      "connections of all event loops together; a quarter is for protected requests alone, and a caller with "
+        + "many leaves a quarter to others")
   }
 
   private func check(_ section: Section) {

@@ -120,6 +120,54 @@ struct FlowTests {
     }
   }
 
+  @Test func `a caller with many requests leaves the next connections to those with few`() async throws {
+    let server = try RawServer { connection in
+      while try connection.readRequest().hasPrefix("POST /quick") {
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 16
+      func begin(_ target: String, of caller: Int) -> HTTPExchange {
+        harness.upstream.begin(.to(upstream, "POST", target, permit: .fresh(), caller: caller))
+      }
+      let others = (10..<15).map { begin("/slow", of: $0) }
+      let many = (0..<20).map { _ in begin("/slow", of: 1) }
+      // Of sixteen, five have others, and four are left.
+      await server.reached { $0.requests == 12 }
+      many[0].close()
+      await server.reached { $0.requests == 13 }
+      for caller in 20..<23 { #expect(try await begin("/quick", of: caller).finish().status == 200) }
+      #expect(server.tally.requests == 16)
+      for exchange in others + many { exchange.close() }
+    }
+  }
+
+  @Test func `a caller leaves one of the connections that requests without protection leave`() async throws {
+    let server = try RawServer { connection in
+      while try connection.readRequest().hasPrefix("POST /quick") {
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 8
+      let silent = (0..<8).map { [upstream] _ in harness.upstream.begin(.to(upstream)) }
+      await server.reached { $0.requests == 6 }
+      let slow = (0..<3).map { [upstream] _ in
+        harness.upstream.begin(.to(upstream, "POST", "/slow", permit: .fresh(), caller: 1))
+      }
+      await server.reached { $0.requests == 7 }
+      let quick = harness.upstream.begin(.to(upstream, "POST", "/quick", permit: .fresh(), caller: 2))
+      #expect(try await quick.finish().status == 200)
+      #expect(server.tally.requests == 8)
+      for exchange in silent + slow { exchange.close() }
+    }
+  }
+
   @Test func `a request that waits for others of its caller is refused as busy`() async throws {
     let server = try RawServer { $0.readToEnd() }
     try await Harness.run { harness async throws in

@@ -2,6 +2,7 @@
 needs no binary."""
 
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -33,6 +34,33 @@ class Manual(unittest.TestCase):
     def test_each_page_is_read_in_ten_minutes(self):
         words = {page.name: len(page.read_text().split()) for page in self.pages}
         self.assertEqual({name: count for name, count in words.items() if count > MAX_WORDS}, {})
+
+
+class Facts(unittest.TestCase):
+    """What single pages state, held to where it comes from."""
+
+    def test_each_problem_code_has_its_chapter(self):
+        text = (pages.PROJECT / "Sources/Idempotency/Problem/Problem.swift").read_text()
+        codes = re.findall(r'^    case \w+ = "(\w+)"$', text, re.M)
+        self.assertGreater(len(codes), 15)
+        page = (pages.MANUAL / "problem-codes.md").read_text()
+        self.assertEqual(sorted(re.findall(r"^## (\w+)$", page, re.M)), sorted(codes))
+        chapters = re.findall(r"^## \w+\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+        for chapter in chapters:
+            self.assertEqual(chapter.count("**Client:**") + chapter.count("**Operator:**"), 2, chapter)
+
+    def test_the_memory_of_redis_is_that_of_its_formula(self):
+        page = (pages.MANUAL / "redis-size.md").read_text()
+        fixed = int(re.search(r"\((\d+) \+ response\)", page)[1])
+        sizes = [int(size.replace(",", "")) for size in re.findall(r"([\d,]+) B(?= \|)", page)]
+        rows = re.findall(r"^\| ([\d,]+) \| ([\d.,]+) a second \| (.*) \|$", page, re.M)
+        self.assertEqual((len(sizes), len(rows)), (4, 4))
+        for keys, rate, cells in rows:
+            keys = int(keys.replace(",", ""))
+            self.assertAlmostEqual(float(rate.replace(",", "")), keys / 86400, delta=keys / 86400 * 0.05)
+            for size, cell in zip(sizes, cells.split(" | "), strict=True):
+                exact = keys * (fixed + size) / 1e9
+                self.assertAlmostEqual(float(cell.removesuffix(" GB")), exact, delta=0.08 * exact, msg=f"{keys} of {size}")
 
 
 class Check(unittest.TestCase):

@@ -53,12 +53,18 @@ struct CompleteConfigurationTests {
         idempotency: optional
         key: {from: [["query:paging_token", "query:page"]], format: any, min_length: 3, max_length: 200}
         retention: 1h
+        record: status
+        body_timeout: 60s
       - name: reconciled
         match: {methods: [POST], path: "/orders/{id}"}
         profile: ietf
         on_unknown: reconcile
         reconcile: {path: "/orders?request_id={request_id}", headers: {Authorization: "Bearer semel"}, applied: [200], absent: {status: [404], header: {X-Lookup: none}, json: {/code: order_not_found}}, status: 201}
         unknown_retention: 10d
+        in_flight_status: 425
+        echo_key: true
+        forward_key: {rename: X-Original-Key}
+        replay: {drop: [X-Request-Id], keep: [RateLimit]}
         max_attempts: 5
         retries: {max: 2, backoff: 100ms, max_backoff: 2s, budget: 20%, on: [408, 425, 429, 503]}
         lease: 40s

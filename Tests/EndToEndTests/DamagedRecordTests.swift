@@ -63,8 +63,13 @@ struct DamagedRecordTests {
     "\u{1}\u{7F}\u{7F}" + String(repeating: "\0", count: 8), "\u{1}\u{1}\u{1}\0\0\0\u{6}\0\0\0\0broken",
   ]
 
+  /// A route whose small responses stand in their records, since these live no longer.
+  private static let whole = ["retention": "24h", "remember": "24h"]
+
   @Test func `a response that is damaged is unreadable, and ends no process`() async throws {
-    try await Rig.run(Configuration(store: .redis, storeMembers: ["local_cache": "0B"])) { rig in
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["local_cache": "0B"], route: Self.whole)
+    try await Rig.run(configuration) { rig in
       for (index, damage) in Self.damagedResponses.enumerated() {
         try await Self.executeAndDamage("\(index)", damage, rig)
         expectRefused(try await rig.order("\(index)"), 503, "store_unreadable", retryable: true)
@@ -74,7 +79,7 @@ struct DamagedRecordTests {
   }
 
   @Test func `a record whose response is damaged is listed and counted`() async throws {
-    try await Rig.run(Configuration(store: .redis)) { rig in
+    try await Rig.run(Configuration(store: .redis, route: Self.whole)) { rig in
       let redis = try #require(rig.redis)
       for (index, damage) in ["garbage", "\u{1}", "\u{1}longer than its head tells"].enumerated() {
         try await Self.executeAndDamage("\(index)", damage, rig)

@@ -228,7 +228,8 @@ struct ExplainTests {
       "query:device: missing, which counts as an anonymous caller",
       "recipe 2;auto;h=x-shop;i=/sent_at,/gone", "media type application/json", "header x-shop",
       "the body as JSON", "members that count: amount, item", "left out: /sent_at\n",
-      "left out: /gone (not in this body)", "in the file records.db", "replayed for 36h, remembered for 7d",
+      "left out: /gone (not in this body)", "in the file records.db",
+      "without the fields ratelimit*, x-ratelimit*, x-rate-limit*", "replayed for 36h, remembered for 7d",
       "retry (the next delivery runs): 307-308, 401, 403, 407-408, 412, 419, 421, 423, 425, 428-429, 500, 503, 521",
       "unknown: 502, 504, 520, 524, 527", "on_unknown: hold", "orders, 127.0.0.1:9000",
     ] {

@@ -13,6 +13,7 @@ struct PolicyDocumentTests {
       #expect(first.status == 200)
       #expect(first["Content-Type"] == "application/json")
       #expect(first.text.contains(#""name":"orders""#) && first.text.contains(#""retention_seconds":86400"#))
+      #expect(first.text.contains(#""remember_seconds":172800"#), "\(first.text)")
       let tag = try #require(first["ETag"])
       let cached = try await client.send("GET", Self.path, [("If-None-Match", tag)])
       #expect(cached.status == 304 && cached.text.isEmpty && cached["ETag"] == tag)

@@ -9,7 +9,7 @@ import http1
 
 # Fields about the origin of a response, not its content.
 STEERING = ("idempotency-status", "idempotent-replayed", "idempotency-recorded-at", "idempotency-expires")
-NOT_RECORDED = ("date", "connection", "keep-alive", "transfer-encoding", "content-length")
+NOT_RECORDED = ("date", "age", "connection", "keep-alive", "transfer-encoding", "content-length")
 
 
 class Connection(asyncio.Protocol):

@@ -22,7 +22,7 @@ extension Finding {
   /// The fields of a response that are about its origin and not its content.
   private static let passing: Set = [
     "idempotency-status", "idempotent-replayed", "idempotency-recorded-at", "idempotency-expires",
-    "date",
+    "date", "age",
     "connection", "keep-alive", "transfer-encoding", "content-length",
   ]
 

@@ -137,6 +137,23 @@ struct RedisFormatTests {
     }
   }
 
+  @Test(arguments: [(900, 20, true), (1100, 20, false), (900, 21, false), (1100, 10, true)])
+  func `a small response stays in its record for up to twice its retention`(
+    bytes: Int, remember: Int64, isInRecord: Bool
+  ) async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let response = Samples.response(body: String(repeating: "x", count: bytes))
+      let completion = Samples.completion(
+        .whole(response), retention: .seconds(10), remember: .seconds(remember))
+      #expect(try await node.store.complete(claim, with: completion).outcome == .done)
+      let own = "\(node.settings.namespace):{\(claim.id.text)}:r:\(hexadecimal(claim.owner))"
+      #expect(try server.command(["EXISTS", own]) == (isInRecord ? ":0" : ":1"))
+      #expect(try await node.store.find(claim.id).completedRecord?.outcome == .whole(response))
+    }
+  }
+
   @Test func `a large response has a key of its owner, which goes with a forgotten record`() async throws {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in

@@ -46,8 +46,8 @@ struct SentinelScriptTests {
     try await RedisNode.run(.orders(by: [sentinel.port])) { node in
       let claim = try await node.store.granted(Samples.request())
       former.demote { $0[0] == "SET" ? Self.refusal : Self.scriptRefusals[0] }
-      // The record is remembered for longer, so that its response has a key of its own.
-      let completion = Samples.completion(retention: .seconds(600), remember: .seconds(1200))
+      // The record is remembered for far longer, so that its response has a key of its own.
+      let completion = Samples.completion(retention: .seconds(600), remember: .seconds(1800))
       async let reply = node.store.complete(claim, with: completion)
       try await until("the former master has refused it") { former.changes.count == 2 }
       sentinel.name(next.port)

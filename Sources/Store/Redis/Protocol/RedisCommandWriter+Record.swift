@@ -154,6 +154,9 @@ struct RedisCompletion {
   /// The length from which a response has a key of its own, in bytes. Up to here, the second key costs Redis more than
   /// the copies that Lua makes of the text.
   static let maxLengthInRecord = 4096
+  /// The same for a record that outlives its response, by no more than `retention`: up to here, the second key takes
+  /// more memory than the response does after its end.
+  static let maxLengthInRememberedRecord = 1024
 
   /// The time by which a response of its own key outlives its retention. It is written before its record, whose
   /// retention begins with the completion, and read after it.
@@ -184,9 +187,12 @@ struct RedisCompletion {
     }
     retention = completion.retention
     place = response.map { response in
-      // The record outlives its response if it is remembered for longer.
-      let fits = response.length <= Self.maxLengthInRecord
-      return fits && completion.remember <= completion.retention ? .record : .ownKey
+      let (retention, remember) = (completion.retention, completion.remember)
+      // No response stays in Redis for longer than twice its retention.
+      let max =
+        remember <= retention
+        ? Self.maxLengthInRecord : remember / 2 <= retention ? Self.maxLengthInRememberedRecord : 0
+      return response.length <= max ? .record : .ownKey
     }
   }
 

@@ -11,10 +11,20 @@ struct Refusal: Equatable {
   static func all(of policy: RoutePolicy) -> [Refusal] {
     var codes: [Int: [Problem.Code]] = [:]
     for code in Problem.Code.allCases where meets(code, on: policy) {
-      let statuses = code == .payloadMismatch ? [policy.mismatchStatus] : code.statuses
-      for status in statuses { codes[status, default: []].append(code) }
+      for status in statuses(of: code, on: policy) { codes[status, default: []].append(code) }
     }
     return codes.sorted { $0.key < $1.key }.map { Refusal(status: $0.key, codes: $0.value) }
+  }
+
+  private static func statuses(of code: Problem.Code, on policy: RoutePolicy) -> [Int] {
+    let changed: Int? =
+      switch code {
+      case .payloadMismatch: policy.mismatchStatus
+      case .inFlight: policy.inFlightStatus
+      case .keyExpired: policy.expiredStatus
+      default: nil
+      }
+    return changed.map { [$0] } ?? code.statuses
   }
 
   private static func meets(_ code: Problem.Code, on policy: RoutePolicy) -> Bool {

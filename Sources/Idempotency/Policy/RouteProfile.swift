@@ -54,7 +54,7 @@ public enum ErrorFormat: Sendable, CaseIterable {
 extension RoutePolicy {
   /// The status of the refusal of a key that has expired. OASIS Repeatable Requests has 412 for what was first sent too
   /// long ago.
-  var expiredStatus: Int { profile == .repeatability ? 412 : 409 }
+  public var expiredStatus: Int { profile == .repeatability ? 412 : 409 }
 
   /// The fields that the route states itself in the responses to keyed requests, in lower case.
   var statedFields: [String] {

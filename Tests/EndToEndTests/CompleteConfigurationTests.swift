@@ -43,7 +43,7 @@ struct CompleteConfigurationTests {
       - {name: charges, match: {path: "/stripe/**"}, profile: stripe, outcomes: stripe, released: forget, cors: {origins: ["https://shop.example"], credentials: true}}
       - {name: payments, match: {path: "/paypal/**"}, profile: paypal, remember: 60d, cors: true}
       - {name: square, match: {path: "/square/**"}, profile: square, set_cookie: keep}
-      - {name: books, match: {path: "/books/**"}, profile: aip155, spelling: exact}
+      - {name: books, match: {path: "/books/**"}, profile: aip155, spelling: exact, encoded_slashes: keep}
       - {name: tasks, match: {path: "/tasks/**"}, profile: wunderlist, on_unknown: retry, lease: 40s}
       - name: batch
         match: {methods: [POST], path: /orders/batch}

@@ -66,6 +66,107 @@ struct PathTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `an encoded slash is a character of its segment where the route keeps it`(store: StoreKind)
+    async throws
+  {
+    let route = ["match": "{methods: [PUT], path: '/v1/projects/{id}/hooks'}", "encoded_slashes": "keep"]
+    let other = "{name: other, match: {methods: [POST], path: '/v1/{any}'}, caller: {shared: true}}"
+    let configuration = Configuration(store: store, route: route, firstRoutes: [other])
+    try await Rig.run(configuration) { rig in
+      func put(_ path: String, body: String = "{}") async throws -> ReceivedResponse {
+        try await rig.semel.client.send("PUT", path, Rig.fields(key: "k"), body: body)
+      }
+      let first = try await put("/v1/projects/group%2fproject/hooks?x=%2F")
+      expectExecuted(first)
+      expectReplayed(try await put("/v1/projects/group%2Fproject/hooks?x=%2F"), of: first)
+      expectRefused(
+        try await put("/v1/projects/group%2Fproject/hooks?x=%2F", body: "[]"), 409, "payload_mismatch",
+        retryable: false)
+      expectExecuted(try await put("/v1/projects/group%2Fother/hooks"))
+      // The client's own spelling, which a signature may cover.
+      #expect(
+        rig.backend.requests.map(\.target) == [
+          "/v1/projects/group%2fproject/hooks?x=%2F", "/v1/projects/group%2Fother/hooks",
+        ])
+      for path in [
+        "/v1/projects/a%2F..%2Fb/hooks", "/v1/projects/a%2Fb/x/../hooks", "/v1/projects/a%2Fb;c/hooks",
+        #"/v1/projects/a%2Fb\c/hooks"#, "/v1/projects%2Fa/hooks",
+      ] {
+        expectRefused(try await put(path), 400, "bad_request", retryable: false)
+      }
+      // Where no protected route could be meant, nothing has changed, nor where another one could be.
+      let passed = try await rig.semel.client.send("PUT", "/files/a%2Fb", Rig.fields(key: "k"), body: "{}")
+      #expect(passed.idempotencyStatus == "ignored")
+      let ambiguous = try await rig.semel.client.send(
+        "POST", "/v1/a%2Fb", Rig.fields(key: "k"), body: "{}")
+      expectRefused(ambiguous, 400, "bad_request", retryable: false)
+      #expect(rig.backend.requests.count == 3)
+      // Operators and inquiries name the same record.
+      let shown = try await rig.key([
+        "show", "--route", "orders", "--key", "k", "--path", "/v1/projects/group%2fproject/hooks", "--method",
+        "PUT", "--host", "orders.example", "--caller", "header:Authorization=Bearer alice",
+      ])
+      #expect(shown.output.contains("completed"), "\(shown.output)")
+      let inquiry = try await rig.semel.client.send(
+        "GET",
+        "/.well-known/idempotency/outcome?method=PUT&path=/v1/projects/group%252Fproject/hooks",
+        Rig.fields(key: "k"))
+      #expect(inquiry.text.contains(#""state":"completed""#), "\(inquiry.text)")
+    }
+  }
+
+  @Test func `an encoded slash that is kept is explained`() async throws {
+    func explain(_ slashes: String, ends exit: ManagedProcess.Exit) async throws -> String {
+      let directory = TemporaryDirectory()
+      try """
+      upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+      routes: [{name: r, match: {path: "/v1/{id}"}, caller: {shared: true}, encoded_slashes: \(slashes)}]
+      """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+      let process = try ManagedProcess([
+        SemelProcess.binary, "explain", directory.file("semel.yaml"), "PUT", "http://a.example/v1/a%2Fb",
+        "-H",
+        "Idempotency-Key: k",
+      ])
+      #expect(try await process.exit() == exit, "\(process.output)\(process.errors)")
+      return process.output
+    }
+    let kept = try await explain("keep", ends: .code(0))
+    #expect(
+      kept.contains("path         an encoded slash is a character of its segment (encoded_slashes: keep)\n"),
+      "\(kept)")
+    #expect(try await explain("refuse", ends: .code(1)).contains("400 bad_request"))
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a request that is repeated at another host of its service runs once`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, route: ["endpoint": "{host: any}"])) { rig in
+      func send(_ host: String, _ body: String = "{}") async throws -> ReceivedResponse {
+        try await rig.semel.client.send(
+          "POST", "/v1/indexes/products", Rig.fields(key: "k") + [("Host", host)], body: body)
+      }
+      let first = try await send("app-1.service.example")
+      expectExecuted(first)
+      for host in ["app-2.service.example", "app-dsn.service.example:443", "192.0.2.1"] {
+        expectReplayed(try await send(host), of: first)
+      }
+      expectRefused(try await send("app-3.service.example", "[]"), 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+      let shown = try await rig.key([
+        "show", "--route", "orders", "--key", "k", "--path", "/v1/indexes/products", "--method", "POST",
+        "--caller", "header:Authorization=Bearer alice",
+      ])
+      #expect(shown.output.contains("completed"), "\(shown.output)")
+      // A key counts at one host by default.
+      try await rig.reload {
+        $0.route["endpoint"] = "path"
+        $0.top["allow_identity_change"] = "true"
+      }
+      expectExecuted(try await send("app-1.service.example"))
+      expectExecuted(try await send("app-2.service.example"))
+    }
+  }
+
   @Test func `fields that name another path reach no backend`() async throws {
     for underscores in ["drop", "pass"] {
       try await Rig.run(Configuration(top: ["underscores": underscores])) { rig in

@@ -35,7 +35,11 @@ struct RouteRefusalTests {
       "must not be shorter than retention: 2d against 3d"
     ),
     ("duplicates: drop", 12, "duplicates", "must be wait or reject"),
-    ("endpoint: host", 10, "endpoint", "must be path or route"),
+    (
+      "endpoint: host", 10, "endpoint", "must be path, route or a section such as {host: any}"
+    ),
+    ("endpoint: {host: all}", 17, "endpoint.host", "must be own or any"),
+    ("encoded_slashes: allow", 17, "encoded_slashes", "must be refuse or keep"),
     ("behind: keys", 8, "behind", "must be nothing or own_keys"),
     ("on_unknown: guess", 12, "on_unknown", "must be hold, retry or reconcile"),
     ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),

@@ -30,11 +30,34 @@ struct RequestTargetTests {
     #expect(String(buffer: try target(text).forwarded) == path)
   }
 
+  @Test(arguments: [
+    ("/a%2fb", "/a%2Fb"), ("/v1/a%2Fb%2fc/%62", "/v1/a%2Fb%2Fc/b"), ("/%2F", "/%2F"),
+    ("/a%2F%2Fb/", "/a%2F%2Fb/"),
+    ("/a/.x%2F...", "/a/.x%2F..."), ("/a%252Fb", "/a%252Fb"), ("/a/./b", "/a/b"), ("/a;x", "/a;x"),
+  ])
+  func `an encoded slash may be a character of its segment`(_ text: String, _ path: String) throws {
+    let target = try RequestTarget(
+      MessageHead(method: "GET", target: text + "?q=%2F"), reading: .keepingSlashes)
+    #expect(String(buffer: target.path) == path)
+    #expect(target.hasEncodedSlash == path.contains("%2F"))
+    // The backend gets the client's spelling.
+    #expect(String(buffer: target.forwarded) == (text == "/a/./b" ? path : text))
+  }
+
+  @Test(arguments: [
+    "/a%2F..%2Fb", "/a%2F.", "/..%2Fa", "/a/%2e%2Fb", "/a%2F%2e%2e/b", "/a%2Fb/../c", "/./a%2Fb", "/a;x%2Fb",
+    "/a%2Fb;x", "/a%2F%5Cb", "/a%2F%00", "/a%2F%zz", "/a%2Fb\\c", "/é%2F", "/a%2", "/a%2Fb/..",
+  ])
+  func `beside anything else that is open, an encoded slash is refused`(_ text: String) throws {
+    let head = try MessageHead(method: "GET", target: text)
+    #expect(throws: WireError.badPath) { try RequestTarget(head, reading: .keepingSlashes) }
+  }
+
   @Test(arguments: ["/a%2fb", "/a\\b", "/%00", "/%zz", "/a/..;/b", "/é/%62"])
   func `a path without a normal form can be had as it was received`(_ text: String) throws {
     let head = try MessageHead(method: "GET", target: text + "?q=é")
     #expect(throws: WireError.badPath) { try RequestTarget(head) }
-    let target = try RequestTarget(head, ambiguously: true)
+    let target = try RequestTarget(head, reading: .asReceived)
     #expect(String(buffer: target.path) == text && target.forwarded == target.path)
     #expect(target.query.map(String.init(buffer:)) == "q=é")
   }

@@ -88,7 +88,9 @@ struct RecordQuery: OperatorDocument {
     }
     let normal: ByteBuffer
     do {
-      normal = try RequestTarget(MessageHead(method: method, target: path)).path
+      normal = try RequestTarget(
+        MessageHead(method: method, target: path), reading: policy.pathReading
+      ).path
     } catch {
       throw AdminError(.badRequest, "the path or the method is not one that a request can have")
     }

@@ -34,7 +34,7 @@ struct StatedRequest {
         try head.append(name: name, value: value)
       }
       self.head = head
-      target = try RequestTarget(head)
+      target = try RequestTarget(head, reading: identity.policy.pathReading)
       stated = try RequestHost(of: head, target: target)
     } catch {
       throw AdminError(.badRequest, "the path, the query or a header is not one that a request can have")

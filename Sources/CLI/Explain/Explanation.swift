@@ -62,8 +62,8 @@ struct Explanation {
   /// Identifies the request in the steps of `RequestRunner.identify`.
   private mutating func explain(_ head: MessageHead, _ peer: CallerPeer) async throws(Problem) {
     let (target, host): (RequestTarget, RequestHost?)
-    do throws(Problem) { (target, host) = try head.addressed() } catch {
-      guard let (target, host) = try? head.addressed(ambiguously: true) else { throw error }
+    do throws(Problem) { (target, host) = try RouteTable(settings.routes).address(of: head) } catch {
+      guard let (target, host) = try? head.addressed(reading: .asReceived) else { throw error }
       return try explainAmbiguous(head, target, host, error)
     }
     guard target.form != .authority else { throw .notImplemented }
@@ -88,6 +88,13 @@ struct Explanation {
     let table = RouteTable(settings.routes)
     let name = host?.name ?? ByteBuffer()
     let choice = try table.choice(for: head, host: name, target: target, body: body)
+    guard !target.hasEncodedSlash || choice.route?.policy.keepsSlashes == true else {
+      let (target, host) = try head.addressed(reading: .asReceived)
+      return try explainAmbiguous(head, target, host, .unreadable(.badPath))
+    }
+    if target.hasEncodedSlash {
+      add("path", "an encoded slash is a character of its segment (encoded_slashes: keep)")
+    }
     let operation = GraphQLOperation(of: body, head: head, query: target.query)
     explainRoutes(head, choice, host: name, path: target.path, operation)
     guard let route = choice.route, route.policy.isProtected else {

@@ -29,12 +29,12 @@ public struct OutcomeInquiry: Sendable {
     under identityKey: IdentityKey?
   ) throws(Problem) {
     let parameters = try InquiryParameters(query)
-    let (target, method) = (try parameters.target(), ByteBuffer(string: parameters.method))
+    let (target, method) = (try parameters.target(by: routes), ByteBuffer(string: parameters.method))
     try Self.refuseOtherCase(parameters.method, head, host, target, routes)
     guard
       let route = routes.protectedRoute(
         for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path),
-      let policy = route.policy.caller
+      route.policy.keepsSlashes || !target.hasEncodedSlash, let policy = route.policy.caller
     else { throw .noRoute }
     // Whoever knows a key could name its owner's account. The request itself at least needs the payload.
     guard !(parameters.wantsResponse && policy.provesNothing) else { throw .badRequest(.inquiry) }
@@ -90,9 +90,8 @@ extension OutcomeInquiry {
   public static func route(
     head: MessageHead, query: ByteBuffer?, host: RequestHost?, routes: RouteTable, preflight: Preflight? = nil
   ) -> Route? {
-    guard let parameters = try? InquiryParameters(query), let target = try? parameters.target() else {
-      return nil
-    }
+    guard let parameters = try? InquiryParameters(query), let target = try? parameters.target(by: routes)
+    else { return nil }
     let (method, host) = (ByteBuffer(string: parameters.method), host?.name ?? ByteBuffer())
     guard let preflight else {
       return routes.protectedRoute(for: head, method: method, host: host, path: target.path)
@@ -137,10 +136,11 @@ private struct InquiryParameters {
     return true
   }
 
-  /// The target of the request that the inquiry is about.
-  func target() throws(Problem) -> RequestTarget {
+  /// The target of the request that the inquiry is about. Where any route keeps encoded slashes, it may have some.
+  func target(by routes: RouteTable) throws(Problem) -> RequestTarget {
     do throws(WireError) {
-      return try RequestTarget(MessageHead(method: method, target: path))
+      return try RequestTarget(
+        MessageHead(method: method, target: path), reading: routes.keepsSlashes ? .keepingSlashes : .normal)
     } catch {
       throw .badRequest(.inquiry)
     }

@@ -1,3 +1,5 @@
+import Wire
+
 /// All settings of one route: the requests that it matches, and their treatment. Created once from the configuration.
 public struct RoutePolicy: Hashable, Sendable {
   /// The protection of the route's requests. A request without a key is refused (`required`) or passed through
@@ -20,6 +22,11 @@ public struct RoutePolicy: Hashable, Sendable {
   }
   /// The scope of a key: one normalised path, or all paths of the route.
   public enum Endpoint: String, Sendable, CaseIterable { case path, route }
+  /// The host of an endpoint: the request's own, or any, so that one key serves all names of a service.
+  public enum EndpointHost: String, Sendable, CaseIterable { case own, any }
+  /// The treatment of a request whose path has an encoded slash, where the route could be meant: refused, since servers
+  /// read it differently, or taken with the slash as a character of its segment.
+  public enum EncodedSlashes: String, Sendable, CaseIterable { case refuse, keep }
   /// The treatment of a delivery while another one is in flight: it waits, or is refused at once.
   public enum Duplicates: String, Sendable, CaseIterable { case wait, reject }
   /// The treatment of an unknown outcome: it stays, or after `settle` a later delivery runs again, or has the backend
@@ -52,6 +59,7 @@ public struct RoutePolicy: Hashable, Sendable {
   public var caller: CallerPolicy?
   public var endpoint: Endpoint = .path
   public var spelling: Spelling = .lenient
+  public var encodedSlashes: EncodedSlashes = .refuse
   public var contentCoding: ContentCoding = .identity
   /// The form in which the backend gets the fields that hold keys.
   public var forwardKey: KeyForwarding = .keep
@@ -134,6 +142,12 @@ public struct RoutePolicy: Hashable, Sendable {
 
   /// Whether the route's requests are protected in fact, so that they rely on its records.
   public var isEnforced: Bool { isProtected && !shadow }
+
+  /// Whether an encoded slash is a character of its segment in the paths of the route's requests.
+  public var keepsSlashes: Bool { isProtected && encodedSlashes == .keep }
+
+  /// The reading of a path that is stated of a request of the route.
+  public var pathReading: PathReading { keepsSlashes ? .keepingSlashes : .normal }
 
   /// The maximum time from a claim until its exchange can have no more effect on the record.
   public var longestExchange: Milliseconds {

@@ -32,6 +32,8 @@ public struct RouteTable: Sendable {
   private let fieldsOutsidePreflights: [String]
   /// Whether any route lets pages of other origins read Semel's own responses.
   public let listsOrigins: Bool
+  /// Whether any route takes encoded slashes for characters of their segments.
+  public let keepsSlashes: Bool
   /// The places of the tokens by which any route knows its callers.
   public let tokenPlaces: [TokenPlace]
 
@@ -43,6 +45,7 @@ public struct RouteTable: Sendable {
     entries = policies.enumerated().map { index, policy in
       Entry(Route(policy: policy, index: index, number: number(policy.name)))
     }
+    keepsSlashes = policies.contains(where: \.keepsSlashes)
     tokenPlaces = Array(Set(entries.flatMap(\.route.tokenPlaces)))
     let names = policies.flatMap(\.key.from).compactMap { source in
       if case .header(let name) = source { name } else { nil }

@@ -50,7 +50,8 @@ extension RequestRunner {
   @inline(never)
   func noteSubjectOfRefused() {
     guard delivery.recordID == nil, delivery.logEntry.recordID == nil, delivery.logEntry.would == nil,
-      let (target, host) = try? head.addressed(), target.form != .authority
+      let (target, host) = try? configuration.routes.address(
+        of: head, operation: delivery.operation, form: delivery.form), target.form != .authority
     else { return }
     if head.method == .options, preflighted(target, host: host) != nil { return }
     if let path = ReservedPath(head, path: target.path) {

@@ -40,7 +40,7 @@ extension RequestRunner {
   @inline(never)
   func noteOriginOfRefused() {
     guard delivery.crossOrigin == nil, configuration.routes.listsOrigins,
-      let (target, host) = try? head.addressed()
+      let (target, host) = try? configuration.routes.address(of: head)
     else { return }
     // A method in other letters is refused because of the route that it would have in capitals.
     let method = ByteBuffer(string: head.methodText.uppercased())

@@ -31,7 +31,10 @@ extension RequestRunner {
   @inline(never)
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host): (RequestTarget, RequestHost?)
-    do throws(Problem) { (target, host) = try head.addressed() } catch {
+    do throws(Problem) {
+      (target, host) = try configuration.routes.address(
+        of: head, operation: delivery.operation, form: delivery.form)
+    } catch {
       guard let subject = try ambiguous() else { throw error }
       return subject
     }
@@ -130,7 +133,7 @@ extension RequestRunner {
   /// protected one, or if something else is wrong with the request.
   @inline(never)
   private func ambiguous() throws(Problem) -> Subject? {
-    guard let (target, host) = try? head.addressed(ambiguously: true) else { return nil }
+    guard let (target, host) = try? head.addressed(reading: .asReceived) else { return nil }
     let (routes, name) = (configuration.routes, host?.name ?? ByteBuffer())
     guard !routes.mayProtect(head, host: name, path: target.path, query: target.query) else { return nil }
     let route = routes.route(
@@ -201,21 +204,5 @@ extension RequestRunner {
     let isRefused = configuration.unmatchedKeys != .pass && configuration.routes.carriesKey(head)
     if isRefused { throw .keyNotSupported }
     return .passed(target, by: route, label: nil)
-  }
-}
-
-extension MessageHead {
-  /// The path and the host that the request names, in the form in which they are matched.
-  ///
-  /// - Parameter ambiguously: Whether a path without such a form stays as it was received.
-  public func addressed(ambiguously: Bool = false) throws(Problem) -> (RequestTarget, RequestHost?) {
-    do throws(WireError) {
-      // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
-      guard minorVersion == 0 || first(.host)?.valueRange.isEmpty != true else { throw .badHost }
-      let target = try RequestTarget(self, ambiguously: ambiguously)
-      return (target, try RequestHost(of: self, target: target))
-    } catch {
-      throw .unreadable(error)
-    }
   }
 }

@@ -34,6 +34,10 @@ extension RouteDraft {
       "spelling", \.policy.spelling, .word, "`lenient`: `//`, a `/` at the end and `;parameters` do not count"
     )
     .identity()
+    Member(
+      "encoded_slashes", \.policy.encodedSlashes, .word,
+      "`keep`: an encoded slash in a path is a character of its segment"
+    ).then { $0.checkSlashes($1) }
     Member("content_coding", \.policy.contentCoding, .word, "`pass`: the codings that the client accepts")
     Member(
       "forward_key", \.policy.forwardKey, values: KeyForwarding.forms,

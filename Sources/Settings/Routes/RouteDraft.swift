@@ -118,6 +118,14 @@ extension RouteDraft {
     return max(.seconds(24 * 3600), twice)
   }
 
+  func checkSlashes(_ section: Section) {
+    guard policy.encodedSlashes == .keep, policy.idempotency == .off,
+      section.isSound("encoded_slashes", "idempotency")
+    else { return }
+    section["encoded_slashes"]?.warn(
+      "has no effect with idempotency: off: a path passes as it is, unless a protected route could be meant")
+  }
+
   func checkShadow(_ section: Section) {
     guard policy.shadow, section.isSound("shadow", "idempotency"), let member = section["shadow"] else {
       return

@@ -8,7 +8,9 @@ enum PathForm {
   case changed(ByteBuffer, keepsSegments: Bool)
 
   /// Normalises a path, which is empty or begins with `/`.
-  init(_ path: UnsafeRawBufferPointer) throws(WireError) {
+  ///
+  /// - Parameter keepsSlashes: Whether an encoded slash is a character of its segment, and stays as `%2F`.
+  init(_ path: UnsafeRawBufferPointer, keepsSlashes: Bool = false) throws(WireError) {
     if try Self.isNormal(path) {
       self = .normal
       return
@@ -18,7 +20,7 @@ enum PathForm {
     // The normal form is never longer than the original.
     _ = try output.writeWithUnsafeMutableBytes(minimumWritableBytes: path.count) {
       space throws(WireError) -> Int in
-      var normaliser = PathNormaliser(output: space)
+      var normaliser = PathNormaliser(output: space, keepsSlashes: keepsSlashes)
       let count = try normaliser.run(path)
       keepsSegments = normaliser.keepsSegments
       return count
@@ -52,14 +54,21 @@ enum PathForm {
 /// dot segment.
 private struct PathNormaliser {
   let output: UnsafeMutableRawBufferPointer
+  /// Whether an encoded slash is a character of its segment.
+  let keepsSlashes: Bool
   private var count = 0
   /// The offset of the segment that is being written.
   private var segment = 0
+  /// The offset of what is written behind the segment's last encoded slash, or of the segment.
+  private var piece = 0
+  private var hasEncodedSlash = false
+  private var hasParameters = false
   /// Whether no dot segment was removed.
   private(set) var keepsSegments = true
 
-  init(output: UnsafeMutableRawBufferPointer) {
+  init(output: UnsafeMutableRawBufferPointer, keepsSlashes: Bool) {
     self.output = output
+    self.keepsSlashes = keepsSlashes
   }
 
   /// Writes the normal form of the path and returns its number of bytes.
@@ -69,6 +78,7 @@ private struct PathNormaliser {
       let byte = path[at]
       switch byte {
       case 0x2F:
+        if piece > segment { try refuseDots() }
         slash()
         at += 1
       case 0x25:
@@ -84,7 +94,10 @@ private struct PathNormaliser {
         at += 1
       }
     }
+    if piece > segment { try refuseDots() }
     _ = dropDotSegment()
+    // Whoever decodes the slash first may find another path by these.
+    if hasEncodedSlash, hasParameters || !keepsSegments { throw .badPath }
     return count
   }
 
@@ -96,6 +109,7 @@ private struct PathNormaliser {
   /// Begins a segment's parameters. They are refused after a dot segment: some servers remove the parameters first and
   /// then the segment, others keep the segment.
   private mutating func parameters() throws(WireError) {
+    hasParameters = true
     let name = output[segment..<count]
     guard segment == 0 || name.isEmpty || name.count > 2 || name.contains(where: { $0 != 0x2E }) else {
       throw .badPath
@@ -107,7 +121,7 @@ private struct PathNormaliser {
   private mutating func slash() {
     if dropDotSegment() { return }
     put(0x2F)
-    segment = count
+    (segment, piece) = (count, count)
   }
 
   /// Removes a complete `.`, or a complete `..` with the segment before it; false if the segment is neither.
@@ -117,12 +131,26 @@ private struct PathNormaliser {
     else { return false }
     keepsSegments = false
     let isParent = count - segment == 2
-    count = segment
+    (count, piece) = (segment, segment)
     guard isParent, segment > 1 else { return true }
     segment -= 1
     while output[segment - 1] != 0x2F { segment -= 1 }
-    count = segment
+    (count, piece) = (segment, segment)
     return true
+  }
+
+  /// Writes a slash that is a character of its segment.
+  private mutating func encodedSlash() throws(WireError) {
+    try refuseDots()
+    hasEncodedSlash = true
+    for byte in "%2F".utf8 { put(byte) }
+    piece = count
+  }
+
+  /// Refuses dots alone beside an encoded slash: whoever decodes that takes them for a dot segment.
+  private func refuseDots() throws(WireError) {
+    let name = output[piece..<count]
+    guard name.isEmpty || name.count > 2 || name.contains(where: { $0 != 0x2E }) else { throw .badPath }
   }
 
   /// Handles an encoded byte: decodes it if that does not change the path's meaning, and refuses it if two readers
@@ -131,6 +159,7 @@ private struct PathNormaliser {
     guard at + 2 < path.count, let high = ASCII.hexValue(path[at + 1]), let low = ASCII.hexValue(path[at + 2])
     else { throw .badPath }
     let byte = high << 4 | low
+    if byte == 0x2F, keepsSlashes { return try encodedSlash() }
     if byte == 0x2F || byte == 0x5C || byte == 0 { throw .badPath }
     if ASCII.isUnreserved(byte) {
       put(byte)

@@ -1,5 +1,16 @@
 import NIOCore
 
+/// The reading of a path.
+public enum PathReading: Sendable {
+  /// In its normal form. A path that two readers may take differently has none, and is refused.
+  case normal
+  /// In that form, but for encoded slashes: each is a character of its segment, and stays as `%2F`. A path is refused in
+  /// which that is not all that is open.
+  case keepingSlashes
+  /// As it was received, whatever it has.
+  case asReceived
+}
+
 /// The parts of a request's target. The path is in the single form that is matched and identified.
 public struct RequestTarget: Sendable {
   /// The client's spelling of the path. Few have one of their own, and all others are copied as a word.
@@ -23,15 +34,22 @@ public struct RequestTarget: Sendable {
     if case .own(let own) = spelling { own } else { path }
   }
 
+  /// Whether an encoded slash is a character of a segment, which it is in no path's normal form.
+  public var hasEncodedSlash: Bool {
+    path.withUnsafeReadableBytes { bytes in
+      bytes.indices.dropLast(2).contains {
+        bytes[$0] == 0x25 && bytes[$0 + 1] == 0x32 && bytes[$0 + 2] == 0x46
+      }
+    }
+  }
+
   /// Splits the target of a request's head into its parts.
-  ///
-  /// - Parameter ambiguously: Whether the path stays as it was received, in place of its normal form, which it may lack.
-  public init(_ head: borrowing MessageHead, ambiguously: Bool = false) throws(WireError) {
+  public init(_ head: borrowing MessageHead, reading: PathReading = .normal) throws(WireError) {
     let target = head.target
     let all = head.bytes
     let (form, pathStart, queryMark, path) = try all.withUnsafeReadableBytes { bytes throws(WireError) in
       try Self.split(
-        UnsafeRawBufferPointer(rebasing: bytes[target]), method: head.method, ambiguously: ambiguously)
+        UnsafeRawBufferPointer(rebasing: bytes[target]), method: head.method, reading: reading)
     }
     self.form = form
     let pathEnd = queryMark ?? target.count
@@ -67,7 +85,7 @@ public struct RequestTarget: Sendable {
 
   /// The form of a target, the start of its path, the place of its `?`, and the form of its path.
   private static func split(
-    _ bytes: UnsafeRawBufferPointer, method: MessageHead.Method, ambiguously: Bool
+    _ bytes: UnsafeRawBufferPointer, method: MessageHead.Method, reading: PathReading
   ) throws(WireError) -> (TargetForm, Int, Int?, PathForm) {
     let form = try TargetForm(bytes, method: method)
     var start = 0
@@ -75,7 +93,11 @@ public struct RequestTarget: Sendable {
     let mark = queryMark(bytes, from: start)
     guard form != .authority, form != .asterisk else { return (form, start, mark, .normal) }
     let path = UnsafeRawBufferPointer(rebasing: bytes[start..<(mark ?? bytes.count)])
-    return (form, start, mark, ambiguously ? .normal : try PathForm(path))
+    return switch reading {
+    case .normal: (form, start, mark, try PathForm(path))
+    case .keepingSlashes: (form, start, mark, try PathForm(path, keepsSlashes: true))
+    case .asReceived: (form, start, mark, .normal)
+    }
   }
 
   private static func queryMark(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {

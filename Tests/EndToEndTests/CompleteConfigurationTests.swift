@@ -73,7 +73,7 @@ struct CompleteConfigurationTests {
         behind: own_keys
         caller: {parts: ["query:tenant", "json:/account"]}
         key: {from: ["header:X-Request-Id", payload]}
-        endpoint: route
+        endpoint: {scope: route, host: any}
         mismatch_status: 422
         wait_timeout: 5s
         max_waiters: 8

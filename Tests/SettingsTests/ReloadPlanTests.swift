@@ -123,6 +123,7 @@ struct ReloadPlanTests {
       "/v1/orders}\n    caller: {parts: [\"header:Authorization\", address]}", "routes[0].caller"
     ),
     ("endpoint: route", "endpoint: path", "routes[1].endpoint"),
+    ("endpoint: route", "endpoint: {scope: route, host: any}", "routes[1].endpoint"),
     ("name: payments", "name: charges", "routes[1].name"),
     ("name: orders", "name: purchases\n    upstream: b", "routes[0].upstream"),
     ("    endpoint: route\n", "    endpoint: route\n    key: {from: [\"header:X-Key\"]}\n", "routes[1].key"),

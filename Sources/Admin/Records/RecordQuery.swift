@@ -31,8 +31,8 @@ struct RecordQuery: OperatorDocument {
     let (caller, key) = (try caller(callerPolicy), try policy.statedKey(self.key.texts))
     let host = try requestHost(policy)
     let id = RecordID.make(
-      caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
-      place: try place(policy, method), key: key, under: identityKey)
+      caller: caller, upstream: policy.upstream.name, host: policy.endpointHost == .any ? nil : host,
+      method: ByteBuffer(string: method), place: try place(policy, method), key: key, under: identityKey)
     return RecordIdentity(
       id: policy.shadow ? id.shadowed : id, policy: policy, host: host, method: method, key: key,
       caller: caller)

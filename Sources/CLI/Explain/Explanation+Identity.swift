@@ -119,7 +119,8 @@ extension Explanation {
   mutating func explainRecords(
     _ records: [String], _ policy: RoutePolicy, name: String? = "Idempotency-Request-Id"
   ) {
-    let scope = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
+    let paths = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
+    let scope = paths + (policy.endpointHost == .any ? ", at any host" : "")
     let prefix = name.map { "\($0); " } ?? ""
     add(
       "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])

@@ -7,6 +7,8 @@ public struct RequestIdentity: Hashable, Sendable {
   private let upstream: String
   /// The route's name if it enters the ids; `nil` if the request's path does instead.
   private let name: String?
+  /// Whether all hosts have the same ids.
+  private let takesAnyHost: Bool
   /// The places of a batch's items and of their keys; `nil` for a route of single requests.
   private let batch: [String]?
   /// The recipe of the fingerprint if that may be the key; `nil` if it enters no id.
@@ -20,6 +22,7 @@ public struct RequestIdentity: Hashable, Sendable {
     keys = policy.key.from
     upstream = policy.upstream.name
     name = policy.endpoint == .route ? policy.name : nil
+    takesAnyHost = policy.endpointHost == .any
     batch = policy.batch.map { [$0.items, $0.key] }
     recipe = policy.key.from.contains(.payload) ? policy.recipe.ofKeys : nil
   }
@@ -40,7 +43,7 @@ public struct RequestIdentity: Hashable, Sendable {
     }
     if batch != other.batch { members.append("batch") }
     if upstream != other.upstream { members.append("upstream") }
-    if (name == nil) != (other.name == nil) {
+    if (name == nil) != (other.name == nil) || takesAnyHost != other.takesAnyHost {
       members.append("endpoint")
     } else if name != other.name {
       members.append("name")

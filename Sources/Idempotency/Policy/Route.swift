@@ -53,7 +53,7 @@ extension Route {
   /// The id of the record of a request of this route.
   ///
   /// - Parameters:
-  ///   - host: The request's host; `nil` if it does not enter ids.
+  ///   - host: The request's host; `nil` for none. It enters no id of a route whose keys count at any host.
   ///   - method: The method that enters ids.
   ///   - path: The normalised path.
   ///   - identityKey: The secret of ids; `nil` if none is configured.
@@ -62,8 +62,9 @@ extension Route {
     under identityKey: IdentityKey?
   ) -> RecordID {
     .make(
-      caller: caller, upstream: policy.upstream.name, host: host, method: method,
-      place: policy.endpoint == .path ? .path(path) : .route(policy.name), key: key, under: identityKey)
+      caller: caller, upstream: policy.upstream.name, host: policy.endpointHost == .any ? nil : host,
+      method: method, place: policy.endpoint == .path ? .path(path) : .route(policy.name), key: key,
+      under: identityKey)
   }
 }
 

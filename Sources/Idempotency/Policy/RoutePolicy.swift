@@ -58,6 +58,7 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The rule for callers; `nil` only if `idempotency` is `off`.
   public var caller: CallerPolicy?
   public var endpoint: Endpoint = .path
+  public var endpointHost: EndpointHost = .own
   public var spelling: Spelling = .lenient
   public var encodedSlashes: EncodedSlashes = .refuse
   public var contentCoding: ContentCoding = .identity

@@ -29,6 +29,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     /// The recipe of the fingerprint if that may be a key.
     var fingerprint: String?
     var endpoint: String?
+    /// `any` if all hosts have the same ids, else `nil`.
+    var endpointHost: String?
     var upstream: String?
   }
 
@@ -140,6 +142,7 @@ extension KnownConfiguration.Route {
     batch = policy.batch.map { [$0.items, $0.key] }
     if policy.key.from.contains(.payload) { fingerprint = policy.recipe.ofKeys.text }
     endpoint = policy.endpoint.rawValue
+    if policy.endpointHost == .any { endpointHost = policy.endpointHost.rawValue }
     upstream = policy.upstream.name
   }
 
@@ -176,13 +179,16 @@ extension KnownConfiguration.Route {
     let parts = caller.compactMap { try? CallerPart.parse($0) }
     let sources = (keys ?? []).compactMap(Self.source)
     guard parts.count == caller.count, sources.count == keys?.count,
-      let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? "")
+      let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? ""),
+      let endpointHost = RoutePolicy.EndpointHost(
+        rawValue: endpointHost ?? RoutePolicy.EndpointHost.own.rawValue)
     else { return nil }
     // An unknown treatment counts as `allow`: a request without a part may have a record then.
     let treatment = anonymous.flatMap(CallerPolicy.Anonymous.init) ?? .allow
     policy.caller = CallerPolicy(parts: parts, anonymous: treatment)
     policy.key.from = sources
     policy.endpoint = endpoint
+    policy.endpointHost = endpointHost
     if let batch {
       guard batch.count == 2 else { return nil }
       policy.batch = BatchPolicy(items: batch[0], key: batch[1], results: "")

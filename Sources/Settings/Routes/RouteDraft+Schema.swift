@@ -28,8 +28,11 @@ extension RouteDraft {
     Member.section("key", \.policy.key, KeyPolicy.schema)
       .then { if $1["key"]?["from"] != nil { $0.hasKeySources = true } }
     Member.optional("caller", \.caller, Caller.schema)
-    Member("endpoint", \.policy.endpoint, .word, "`route`: all paths of the route share their keys")
-      .identity()
+    Member(
+      "endpoint", \.endpoint, values: RouteDraft.Endpoint.forms, "in one word, the scope",
+      show: { $0.host == .own ? .word($0.scope) : RouteDraft.Endpoint.schema.shown($0) },
+      read: { $0.endpoint.read($1) }
+    ).identity().parts(RouteDraft.Endpoint.schema.rows)
     Member(
       "spelling", \.policy.spelling, .word, "`lenient`: `//`, a `/` at the end and `;parameters` do not count"
     )
@@ -127,6 +130,25 @@ extension RouteDraft {
       show: { $0.map(RetryPolicy.schema.shown) ?? .text("off") }, read: { $0.readRetries($1) }
     ).parts(RetryPolicy.schema.rows)
     Member.optional("reconcile", \.policy.reconcile, ReconcilePolicy.schema)
+  }
+}
+
+extension RouteDraft.Endpoint {
+  fileprivate static let forms = "path, route or a section such as {host: any}"
+
+  fileprivate static let schema = Schema(RouteDraft.Endpoint()) {
+    Member("scope", \.scope, .word, "`route`: all paths of the route share their keys").identity()
+    Member("host", \.host, .word, "`any`: all hosts share their keys").identity()
+  }
+
+  /// Reads the scope alone, at the request's own host, or a section.
+  fileprivate mutating func read(_ value: Value) {
+    guard !value.isMapping else { return value.section { Self.schema.read($0, into: &self) } }
+    let scope = value.parsed(Self.forms) { text throws(Refusal) in
+      guard let scope = RoutePolicy.Endpoint(rawValue: text) else { throw Refusal("must be \(Self.forms)") }
+      return scope
+    }
+    if let scope { self = Self(scope: scope) }
   }
 }
 

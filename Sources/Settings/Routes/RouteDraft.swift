@@ -44,6 +44,11 @@ struct RouteDraft {
 
 // The members of sections that the policy holds in another form.
 extension RouteDraft {
+  struct Endpoint: Hashable {
+    var scope = RoutePolicy.Endpoint.path
+    var host = RoutePolicy.EndpointHost.own
+  }
+
   struct Caller: Hashable {
     var isShared = false
     var policy = CallerPolicy(parts: [])
@@ -55,6 +60,11 @@ extension RouteDraft {
     var ignore: [PayloadPart] = []
     var only: [PayloadPart] = []
     var explain = false
+  }
+
+  var endpoint: Endpoint {
+    get { Endpoint(scope: policy.endpoint, host: policy.endpointHost) }
+    set { (policy.endpoint, policy.endpointHost) = (newValue.scope, newValue.host) }
   }
 
   var caller: Caller? {

@@ -97,6 +97,15 @@ extension RoutePolicy {
       + "or another part that says whose account it is"
   }
 
+  /// The reason why several customers share their keys; `nil` if there is none.
+  var hostWarning: String? {
+    guard isProtected, endpointHost == .any, let host = match.host, host.hasPrefix("*.") else { return nil }
+    return
+      "has host: any, so that all names of \(host) share their keys: where each of them is a customer's, one customer's "
+      + "key finds another's record, unless their callers differ; name the hosts of one service by routes of their own, "
+      + "or write host: own"
+  }
+
   /// The reason why many clients are one caller.
   private static func commonWarning(_ parts: [CallerPart]) -> String {
     "has no part but \(parts.map(\.text).joined(separator: " and ")), of which many clients send the same: these are one "

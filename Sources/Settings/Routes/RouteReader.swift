@@ -75,6 +75,7 @@ struct RouteReader {
     let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
     inherited.warn(callers, section, "caller")
     inherited.warn([policy.accountHint].compactMap(\.self), section, "caller", "profile", or: "profile")
+    inherited.warn([policy.hostWarning].compactMap(\.self), section, "endpoint")
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
     inherited.warn(policy.keySourceWarnings + [policy.placeholderWarning].compactMap(\.self), section, "key")
     guard !item.hasFault else { return }

@@ -54,6 +54,25 @@ struct RecordIDTests {
     #expect(try Set(identities.map { try $0.id() }).count == identities.count)
   }
 
+  @Test func `all hosts of a route have one id where its keys count at any`() throws {
+    func id(_ host: String, _ change: @escaping (inout RoutePolicy) -> Void = { _ in }) throws -> RecordID {
+      let request = Request(("Authorization", "a"), ("Idempotency-Key", "k"))
+      return Route.sample(change).recordID(
+        caller: try CallerPolicy(parts: [.header("authorization")]).caller(
+          head: request.head, peer: CallerPeer(address: nil)),
+        host: try RequestHost(ByteBuffer(string: host)), method: ByteBuffer(string: "POST"),
+        path: ByteBuffer(string: "/a"), key: try #require(try request.wholeKey(KeyPolicy())), under: nil)
+    }
+    let any = { (policy: inout RoutePolicy) in policy.endpointHost = .any }
+    #expect(try id("a.example") != id("b.example"))
+    #expect(try id("a.example", any) == id("b.example:8080", any))
+    // As those of requests to an address.
+    #expect(try id("a.example", any) == id("192.0.2.1"))
+    let route = { (policy: inout RoutePolicy) in (policy.endpoint, policy.endpointHost) = (.route, .any) }
+    #expect(
+      try id("a.example", route) == id("b.example", route) && id("a.example", route) != id("a.example", any))
+  }
+
   @Test func `a shadowed route's records have ids of their own`() throws {
     let id = try Identity().id()
     #expect(id.shadowed == id.shadowed)

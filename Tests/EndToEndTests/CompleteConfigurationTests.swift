@@ -31,7 +31,7 @@ struct CompleteConfigurationTests {
     routes:
       - name: mutations
         match: {methods: [POST], path: /graphql, host: "*.example.com", headers: {X-Api-Version: "2"}, graphql: mutation}
-        fingerprint: {body: auto, headers: [X-Api-Version], ignore: [/extensions/sent_at], explain: true}
+        fingerprint: {body: auto, headers: [X-Api-Version], ignore: [/extensions/sent_at, /items/*/at, "query:t"], explain: true}
         duplicates: reject
         content_coding: pass
       - {name: events, match: {path: /hooks/stripe}, profile: webhook, outcomes: {retry: [4xx, 500]}}

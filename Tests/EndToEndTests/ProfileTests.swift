@@ -29,6 +29,28 @@ struct ProfileTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `what Stripe does not save is forgotten, and a key is one operation of its account`(store: StoreKind)
+    async throws
+  {
+    try await Rig.run(Configuration(store: store, route: ["profile": "stripe"])) { rig in
+      let inUse = #"{"error":{"type":"idempotency_error","code":"idempotency_key_in_use"}}"#
+      let declined = #"{"error":{"type":"card_error","code":"card_declined"}}"#
+      rig.backend.on(
+        "/v1/orders", inTurn: [Reply(429), Reply(409, body: inUse), Reply(401), Reply(402, body: declined)])
+      for amount in 1...3 {
+        let released = try await rig.order("k", body: #"{"amount":\#(amount)}"#)
+        #expect(released.idempotencyStatus == "not-stored", "\(released.text)")
+      }
+      let first = try await rig.order("k", body: #"{"amount":4}"#)
+      expectExecuted(first, 402)
+      expectReplayed(try await rig.order("k", body: #"{"amount":4}"#), of: first)
+      let elsewhere = try await rig.order("k", body: #"{"amount":4}"#, path: "/v1/refunds")
+      #expect(elsewhere.status == 400 && elsewhere.text.contains("idempotency_error"), "\(elsewhere.text)")
+      #expect(rig.backend.requests.count == 4)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `keys of the body go by their own error objects`(store: StoreKind) async throws {
     for (profile, member, status, part) in [
       ("square", "idempotency_key", 400, #""code":"IDEMPOTENCY_KEY_REUSED""#),

@@ -13,6 +13,8 @@ public struct ResponseSigns: Sendable, Equatable {
   public var mayFollowRun = false
   /// Whether an intermediary states that it sent nothing of the request.
   public var statesUnsent = false
+  /// Whether the backend's own table of keys states that the key is in use, by a request beside this one.
+  public var statesKeyInUse = false
   /// Whether a GraphQL server states that it ran nothing, since it does not know the document that the request names.
   public var lacksDocument = false
 
@@ -33,7 +35,9 @@ public struct ResponseSigns: Sendable, Equatable {
   init(of head: MessageHead, body: ByteBuffer?, isGraphQL: Bool) {
     switch head.status {
     case 408: mayFollowRun = body.map(Self.hasGivenUp) ?? false
-    case 409: hasRetryAfter = Self.saysWhen(head)
+    case 409:
+      hasRetryAfter = Self.saysWhen(head)
+      statesKeyInUse = body.map(Self.statesKeyInUse) ?? false && !head.hasContentCoding
     case 503:
       hasRetryAfter = Self.saysWhen(head) && !head.fields.contains { Self.isOfVarnish($0, in: head) }
       mayFollowRun =
@@ -142,6 +146,19 @@ extension ResponseSigns {
       guard let document = try? JSONParser.parse(bytes), case .string(let text) = document.find(callCode)
       else { return false }
       return givenUp.contains { $0.elementsEqual(text) }
+    }
+  }
+
+  /// The member in which Stripe's API states a code, and the code of a key whose request has not ended.
+  private static let errorCode = JSONPointer("/error/code")
+  private static let keyInUse = Array("idempotency_key_in_use".utf8)
+
+  private static func statesKeyInUse(_ body: ByteBuffer) -> Bool {
+    guard body.readableBytes <= maxTextLength, let errorCode else { return false }
+    return body.withUnsafeReadableBytes { bytes in
+      guard let document = try? JSONParser.parse(bytes), case .string(let text) = document.find(errorCode)
+      else { return false }
+      return keyInUse.elementsEqual(text)
     }
   }
 

@@ -25,9 +25,11 @@ extension RoutePolicy {
     return steering.outcome == nil && maySeeLost(status, own, steering) ? .unknown : own
   }
 
-  /// Whether a conflict comes from the backend's own table of keys, which has the request in progress by a delivery that
-  /// Semel has not seen: no attempt of Semel's can be the one that it met.
-  private func isOwnConflict(_ attempt: Int?) -> Bool { behind == .ownKeys && attempt == 1 }
+  /// Whether a conflict comes from the backend's own table of keys, which has the request in progress by a delivery beside
+  /// this one: it says so, or no attempt of Semel's can be the one that it met.
+  private func isBeside(_ signs: ResponseSigns, _ attempt: Int?) -> Bool {
+    signs.statesKeyInUse || behind == .ownKeys && attempt == 1
+  }
 
   /// Whether a response after a lost outcome may come from the backend's own check for duplicates, which has met the
   /// attempt that was lost: any final one but a success. A conflict or a failed condition may, of whatever class it is.
@@ -54,7 +56,7 @@ extension RoutePolicy {
     if signs.lacksDocument, listed == .final { return .retry }
     guard steering.rule == nil else { return listed }
     switch status {
-    case 409 where (signs.hasRetryAfter || isOwnConflict(attempt)) && !outcomes.isListed(status: status):
+    case 409 where (signs.hasRetryAfter || isBeside(signs, attempt)) && !outcomes.isListed(status: status):
       return .retry
     case 408 where signs.mayFollowRun && !outcomes.isListed(status: status): return .unknown
     case 503 where signs.mayFollowRun && !outcomes.isListed(status: status):

@@ -79,6 +79,9 @@ extension RoutePolicy {
       key.from = [.header("idempotency-key")]
       idempotency = .optional
       mismatchStatus = 400
+      // A key belongs to the account, and is refused at another path. What did not begin to execute is not kept.
+      endpoint = .route
+      released = .forget
     case .paypal:
       key.from = [.header("paypal-request-id")]
       idempotency = .optional

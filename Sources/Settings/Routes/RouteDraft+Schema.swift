@@ -83,7 +83,8 @@ extension RouteDraft {
       .then { draft, _ in draft.policy.outcomes = draft.patterns.table }
     Member(
       "released", \.policy.released, .word,
-      "`forget`: after an attempt of class `retry`, another payload may follow under the key")
+      "`forget`: after an attempt of class `retry`, another payload may follow under the key"
+    ).then { if $1["released"] != nil { $0.forgetsByProfile = false } }
     Member("behind", \.policy.behind, .word, "`own_keys`: the backend has a table of keys of its own")
     Member(
       "on_unknown", \.policy.onUnknown, .word,

@@ -31,6 +31,8 @@ struct RouteDraft {
   var sharesCaller = false
   /// Whether keys are optional by the profile alone.
   var isOptionalByProfile = false
+  /// Whether released records are forgotten by the profile alone.
+  var forgetsByProfile = false
 
   init() {}
 
@@ -96,6 +98,7 @@ extension RouteDraft {
     var preset = Self().policy
     preset.adopt(profile)
     isOptionalByProfile = preset.idempotency == .optional
+    forgetsByProfile = preset.released == .forget
     patterns.adopt(preset.outcomes)
     if profile == .webhook { sharesCaller = true }
   }
@@ -151,7 +154,9 @@ extension RouteDraft {
 
 extension RouteDraft {
   /// Refuses rules that no response of the route can meet, and a number of attempts that is never reached.
-  func checkOutcomes(_ section: Section) {
+  mutating func checkOutcomes(_ section: Section) {
+    // A number of attempts counts for more than what the profile sets.
+    if forgetsByProfile, policy.maxAttempts != nil { policy.released = .keep }
     guard policy.isProtected else { return }
     let readsBodies = policy.outcomes.rules?.list.contains { !$0.members.isEmpty } ?? false
     if policy.stream, readsBodies, section.isSound("outcomes", "stream") {

@@ -136,6 +136,21 @@ struct ResponseSignsTests {
 
   private static let reset = "upstream connect error or disconnect/reset before headers. reset reason: "
 
+  @Test func `a 409 that states that the key is in use is that of a request in progress`() {
+    let inUse = #"{"error":{"type":"idempotency_error","code":"idempotency_key_in_use"}}"#
+    #expect(Self.outcome(409, body: inUse) == .retry)
+    #expect(Self.outcome(409, body: inUse, claim: .sample(attempt: 2)) == .retry)
+    #expect(Self.outcome(400, body: inUse) == .final)
+    #expect(Self.outcome(409, body: #"{"error":{"code":"lock_timeout"}}"#) == .final)
+    #expect(Self.outcome(409, body: inUse + String(repeating: " ", count: 1024)) == .final)
+    #expect(Self.outcome(409, [("Content-Encoding", "gzip")], body: inUse) == .final)
+    #expect(Self.outcome(409, body: nil) == .final)
+    let listed = Route.sample { $0.outcomes = OutcomeTable(final: [.hundred(4)]) }
+    #expect(Self.outcome(409, body: inUse, route: listed) == .final)
+    // It may be the attempt that was lost.
+    #expect(Self.outcome(409, body: inUse, claim: .sample(attempt: 2, followsUnknown: true)) == .unknown)
+  }
+
   @Test func `a 409 that says when to come back is that of a request in progress`() {
     #expect(Self.outcome(409) == .final)
     #expect(Self.outcome(409, [("Retry-After", "1")]) == .retry)

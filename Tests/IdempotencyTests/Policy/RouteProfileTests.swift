@@ -18,6 +18,10 @@ struct RouteProfileTests {
   @Test func `each profile sets the members of its contract, and no others`() {
     #expect(policy(.ietf).mismatchStatus == 422)
     #expect(policy(.stripe).mismatchStatus == 400 && policy(.stripe).idempotency == .optional)
+    #expect(policy(.stripe).endpoint == .route && policy(.stripe).released == .forget)
+    for profile in RouteProfile.allCases where profile != .stripe {
+      #expect(policy(profile).endpoint == .path && policy(profile).released == .keep)
+    }
     #expect(policy(.paypal).key.from == [.header("paypal-request-id")])
     #expect(policy(.paypal).retention == .seconds(45 * 86400))
     #expect(policy(.square).key.from == [.json("/idempotency_key")])

@@ -104,7 +104,7 @@ struct RandomCommands {
 /// Commands without a script.
 extension RandomCommands {
   private mutating func plain() -> [Bytes] {
-    switch number(0...12) {
+    switch number(0...16) {
     case 0, 1: texts("GET") + [key()]
     case 2, 3: set()
     case 4: texts("STRLEN") + [key()]
@@ -114,8 +114,36 @@ extension RandomCommands {
     case 8: texts("HGET") + [key(), field()]
     case 9: texts("HGETALL") + [key()]
     case 10: texts("HSETNX") + [key(), field(), small()]
+    case 13: texts("ZADD") + [sortedKey()] + (0..<number(1...3)).flatMap { _ in [score(), field()] }
+    case 14: texts("ZREM") + [sortedKey()] + (chance(2) ? [field()] : [field(), field()])
+    case 15: texts("ZCOUNT") + [sortedKey(), bound(), bound()]
+    case 16: sortedRange()
     default: texts("HSET") + [key(), field(), small()] + (chance(3) ? [field(), small()] : [])
     }
+  }
+
+  /// A key that is more often a sorted set than others.
+  private mutating func sortedKey() -> Bytes { chance(4) ? key() : Bytes("k7".utf8) }
+
+  private mutating func score() -> Bytes {
+    Bytes((chance(15) ? one(["x", "1x", "(1"]) : "\(number(-5...1_700_000_000_000))").utf8)
+  }
+
+  private mutating func bound() -> Bytes {
+    switch number(0...6) {
+    case 0, 1: Bytes("-inf".utf8)
+    case 2, 3: Bytes("+inf".utf8)
+    case 4: Bytes("(\(number(-5...1_700_000_000_000))".utf8)
+    case 5: Bytes(one(["x", "((1", "1x"]).utf8)
+    default: Bytes("\(number(-5...1_700_000_000_000))".utf8)
+    }
+  }
+
+  private mutating func sortedRange() -> [Bytes] {
+    var command = texts("ZRANGEBYSCORE") + [sortedKey(), bound(), bound()]
+    if chance(2) { command += texts(one(["WITHSCORES", "withscores", "FOO"])) }
+    if chance(2) { command += texts("LIMIT") + [integer(-2...4), integer(-2...4)] }
+    return command
   }
 
   private mutating func field() -> Bytes { Bytes("f\(number(0...5))".utf8) }

@@ -8,12 +8,15 @@ package struct Keyspace {
     case text(Bytes)
     /// The fields in the order in which they were made.
     case hash([(name: Bytes, value: Bytes)])
+    /// The members of a sorted set in their order.
+    case sorted([Scored])
 
     package static func == (one: Value, other: Value) -> Bool {
       switch (one, other) {
       case (.text(let one), .text(let other)): one == other
       case (.hash(let one), .hash(let other)):
         one.elementsEqual(other) { $0.name == $1.name && $0.value == $1.value }
+      case (.sorted(let one), .sorted(let other)): one == other
       default: false
       }
     }
@@ -22,8 +25,23 @@ package struct Keyspace {
       switch self {
       case .text(let text): text.count
       case .hash(let fields): fields.reduce(0) { $0 + $1.name.count + $1.value.count + 32 }
+      case .sorted(let members): members.reduce(0) { $0 + $1.member.count + 64 }
       }
     }
+  }
+
+  /// A member of a sorted set. Those of one score are in the order of their bytes.
+  package struct Scored: Equatable, Comparable {
+    var score: Double
+    var member: Bytes
+
+    package static func < (one: Scored, other: Scored) -> Bool {
+      one.score < other.score
+        || one.score == other.score && one.member.lexicographicallyPrecedes(other.member)
+    }
+
+    /// The score as a server writes it. All that Semel sends are whole numbers.
+    var text: String { score.isFinite ? String(Int64(score)) : score > 0 ? "inf" : "-inf" }
   }
 
   package struct Entry: Equatable {

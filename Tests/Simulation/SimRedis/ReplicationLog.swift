@@ -5,12 +5,18 @@ package enum SimEffect: Equatable {
   case expire(Bytes, at: Int64)
   /// Sets fields of a hash, each of which is followed by its value.
   case setFields(Bytes, ArraySlice<Bytes>)
+  /// Sets scores of a sorted set, each of which is followed by its member.
+  case setScores(Bytes, ArraySlice<Bytes>)
+  /// Removes members of a sorted set, and the set with the last of them.
+  case removeMembers(Bytes, ArraySlice<Bytes>)
   case publish(Bytes, message: Bytes)
 
   /// The key that it changes; `nil` for a message.
   var key: Bytes? {
     switch self {
-    case .set(let key, _), .delete(let key), .expire(let key, _), .setFields(let key, _): key
+    case .set(let key, _), .delete(let key), .expire(let key, _), .setFields(let key, _),
+      .setScores(let key, _), .removeMembers(let key, _):
+      key
     case .publish: nil
     }
   }
@@ -19,7 +25,7 @@ package enum SimEffect: Equatable {
   var isWhole: Bool {
     switch self {
     case .set, .delete: true
-    case .expire, .setFields, .publish: false
+    case .expire, .setFields, .setScores, .removeMembers, .publish: false
     }
   }
 
@@ -31,6 +37,8 @@ package enum SimEffect: Equatable {
     case .expire(let key, _): 48 + key.count
     case .setFields(let key, let words):
       words.count / 2 * (40 + key.count) + words.reduce(0) { $0 + $1.count }
+    case .setScores(let key, let words), .removeMembers(let key, let words):
+      24 + key.count + words.reduce(0) { $0 + $1.count + 8 }
     case .publish(let channel, let message): 32 + channel.count + message.count
     }
   }

@@ -100,7 +100,7 @@ struct SimCommand {
 extension SimCommand {
   /// The commands that Semel sends, by their names. Any other one is unknown.
   static let all: [String: SimCommand] = {
-    let all = connection + texts + hashes + scripts + messages + server
+    let all = connection + texts + hashes + sortedSets + scripts + messages + server
     return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
   }()
 
@@ -124,6 +124,7 @@ extension SimCommand {
     SimCommand("del", -2, [.write], keys: .all) { $0.delete($1) },
     SimCommand("pexpire", -3, [.write], keys: .first) { $0.expire($1) },
     SimCommand("scan", -2) { $0.scan($1) },
+    SimCommand("dbsize", 1) { $0.size($1) },
   ]
 
   private static let hashes = [
@@ -131,6 +132,13 @@ extension SimCommand {
     SimCommand("hgetall", 2, keys: .first) { $0.hashGetAll($1) },
     SimCommand("hset", -4, [.write, .grows], keys: .first) { $0.hashSet($1) },
     SimCommand("hsetnx", 4, [.write, .grows], keys: .first) { $0.hashSetNew($1) },
+  ]
+
+  private static let sortedSets = [
+    SimCommand("zadd", -4, [.write, .grows], keys: .first) { $0.sortedAdd($1) },
+    SimCommand("zrem", -3, [.write], keys: .first) { $0.sortedRemove($1) },
+    SimCommand("zcount", 4, keys: .first) { $0.sortedCount($1) },
+    SimCommand("zrangebyscore", -4, keys: .first) { $0.sortedRange($1) },
   ]
 
   private static let scripts = [

@@ -17,7 +17,7 @@ extension SimRedisServer {
     switch entry(call.words[1], call)?.value {
     case nil: .null
     case .text(let text): .bulk(text)
-    case .hash: Self.wrongType
+    case .hash, .sorted: Self.wrongType
     }
   }
 
@@ -25,7 +25,7 @@ extension SimRedisServer {
     switch entry(call.words[1], call)?.value {
     case nil: .integer(0)
     case .text(let text): .integer(Int64(text.count))
-    case .hash: Self.wrongType
+    case .hash, .sorted: Self.wrongType
     }
   }
 
@@ -35,7 +35,7 @@ extension SimRedisServer {
     }
     switch entry(call.words[1], call)?.value {
     case nil: return .bulk([])
-    case .hash: return Self.wrongType
+    case .hash, .sorted: return Self.wrongType
     case .text(let text):
       let count = Int64(text.count)
       if start < 0, end < 0, start > end { return .bulk([]) }
@@ -66,6 +66,9 @@ extension SimRedisServer {
     change(end <= call.time ? .delete(key) : .expire(key, at: end), in: call.client.database)
     return .integer(1)
   }
+
+  /// The number of keys, of which some may have expired.
+  func size(_ call: SimCall) -> RESPReply { .integer(Int64(databases[call.client.database].count)) }
 
   func scan(_ call: SimCall) -> RESPReply {
     guard let cursor = cursor(call.words[1]) else { return .error("ERR invalid cursor") }
@@ -143,7 +146,7 @@ extension SimRedisServer {
       switch earlier?.value {
       case nil: reply = .null
       case .text(let text): reply = .bulk(text)
-      case .hash: return Self.wrongType
+      case .hash, .sorted: return Self.wrongType
       }
     }
     guard isAllowed else { return reply }
@@ -164,7 +167,7 @@ extension SimRedisServer {
     switch entry(call.words[1], call)?.value {
     case nil: .fields([])
     case .hash(let fields): .fields(fields)
-    case .text: .other
+    case .text, .sorted: .other
     }
   }
 

@@ -107,6 +107,14 @@ extension SimRedisServer {
       }
       entry.value = .hash(fields)
       keyspace.set(key, entry)
+    case .setScores(let key, let words):
+      var entry = keyspace[key] ?? Keyspace.Entry(value: .sorted([]))
+      entry.value.setScores(words)
+      keyspace.set(key, entry)
+    case .removeMembers(let key, let members):
+      guard var entry = keyspace[key] else { return }
+      entry.value.removeMembers(members)
+      if entry.value == .sorted([]) { keyspace.remove(key) } else { keyspace.set(key, entry) }
     case .publish: break
     }
   }

@@ -54,7 +54,7 @@ public protocol CacheInvalidations: Sendable {
 
 /// The shared count of open records for the nodes of a namespace.
 ///
-/// Counting walks through the whole store, so one node does it and the others read its result.
+/// One node counts, and the others read its result. The same one repairs the index of open records.
 public protocol OpenRecordBoard: Sendable {
   /// The latest count, in the form that its node posted; `nil` if a new count is due.
   func lastCount() async throws(StoreError) -> String?
@@ -62,4 +62,9 @@ public protocol OpenRecordBoard: Sendable {
   func takeTurn(_ token: OwnerToken, for span: Milliseconds) async throws(StoreError) -> Bool
   /// Publishes a count for a span.
   func post(_ count: String, for span: Milliseconds) async throws(StoreError)
+  /// Has the node that repairs the index walk quickly through the whole store once, from its beginning: a process may have
+  /// ended with claims that it had not entered yet.
+  func wishRepair() async throws(StoreError)
+  /// Takes the wish, whichever node has made it. False if there is none.
+  func takeRepairWish() async throws(StoreError) -> Bool
 }

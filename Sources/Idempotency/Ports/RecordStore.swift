@@ -135,6 +135,8 @@ public enum Resolution: Sendable, Equatable {
 public protocol RecordStore: Sendable {
   associatedtype Watch: RecordWatch
 
+  /// The index of the open records; `nil` if the store has none, and reads them all in a short time.
+  var openIndex: (any OpenRecordIndex)? { get }
   /// The outcome of a claim that is certain without a request to the store, since this process's cache holds the
   /// completed record; `nil` if there is none.
   ///
@@ -201,6 +203,9 @@ public protocol RecordStore: Sendable {
 }
 
 extension RecordStore {
+  /// The implementation for a store without an index.
+  public var openIndex: (any OpenRecordIndex)? { nil }
+
   /// The implementation for a store without a cache.
   public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
 

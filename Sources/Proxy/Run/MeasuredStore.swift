@@ -84,6 +84,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.list) { () throws(StoreError) in try await base.search(filter, after: cursor) }
   }
 
+  public var openIndex: (any OpenRecordIndex)? { base.openIndex }
+
   public func isCursor(_ text: String) -> Bool { base.isCursor(text) }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {

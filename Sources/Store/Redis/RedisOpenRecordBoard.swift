@@ -4,6 +4,9 @@ import Idempotency
 ///
 /// Safe to use from any task; its commands run on the store's loop.
 public struct RedisOpenRecordBoard: OpenRecordBoard {
+  /// The time for which a wish waits for a node that walks.
+  private static let wishSpan = Milliseconds.seconds(86_400)
+
   private let store: RedisStore
 
   public init(_ store: RedisStore) { self.store = store }
@@ -17,6 +20,16 @@ public struct RedisOpenRecordBoard: OpenRecordBoard {
     if try await store.reply(to: ["SET", turn, own, "NX", "PX", "\(span.count)"]).text != nil { return true }
     guard try await store.reply(to: ["GET", turn]).text == own else { return false }
     _ = try await store.reply(to: ["PEXPIRE", turn, "\(span.count)"])
+    return true
+  }
+
+  public func wishRepair() async throws(StoreError) {
+    _ = try await store.reply(to: ["SET", store.keys.repairWish, "1", "PX", "\(Self.wishSpan.count)"])
+  }
+
+  public func takeRepairWish() async throws(StoreError) -> Bool {
+    guard try await store.reply(to: ["GET", store.keys.repairWish]).text != nil else { return false }
+    _ = try await store.reply(to: ["DEL", store.keys.repairWish])
     return true
   }
 

@@ -29,6 +29,11 @@ extension RedisStore {
 
   /// Ends a claim, and those that have shared its command.
   private func deliver(_ reply: ClaimReply, to call: ClaimCall) {
+    switch reply {
+    case .success(.granted(let claim)): nodes.keeper.granted(claim)
+    case .failure(.fateUnknown): nodes.keeper.mayBeGranted(call.request)
+    case .success, .failure: break
+    }
     call.onReply(reply)
     for follower in nodes.shared.ended(call) {
       if let reply = reply.forFollower { follower.onReply(reply) } else { send(withoutTakeOver(follower)) }

@@ -2,8 +2,8 @@ import Idempotency
 import Platform
 import Wire
 
-/// The list of open records and the search by origin, each by a walk over Redis' keys. An index would cost every
-/// request, and neither is needed often.
+/// The list of open records and the search by origin, each by a walk over Redis' keys. `RedisOpenIndex` has open records
+/// without one; an index of all records by their keys would cost every request.
 extension RedisStore {
   /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100
@@ -46,12 +46,13 @@ extension RedisStore {
   ///   - script: `list` or `search`.
   ///   - cursor: The cursor of this step; `nil` for the first.
   ///   - more: The script's arguments after those that both have.
-  private func walk(
-    _ script: RedisScript, after cursor: String?, _ more: [String] = []
+  ///   - isUrgent: Whether the pauses are short.
+  func walk(
+    _ script: RedisScript, after cursor: String?, _ more: [String] = [], isUrgent: Bool = false
   ) async throws(StoreError) -> (RedisList, now: StoreInstant, next: String?) {
     if let cursor, !isCursor(cursor) { throw .unavailable("the list's cursor is not one of Redis'") }
     guard case .cluster = nodes.settings.topology else {
-      let (list, now) = try await step(script, at: nil, after: cursor ?? "0", more)
+      let (list, now) = try await step(script, at: nil, after: cursor ?? "0", more, isUrgent)
       return (list, now, list.cursor == "0" ? nil : list.cursor)
     }
     guard let map = nodes.map else {
@@ -60,7 +61,7 @@ extension RedisStore {
     guard let (place, master) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
       return (RedisList(cursor: "0"), StoreInstant(milliseconds: 0), nil)
     }
-    let (list, now) = try await step(script, at: master, after: place.cursor, more)
+    let (list, now) = try await step(script, at: master, after: place.cursor, more, isUrgent)
     return (list, now, place.after(cursor: list.cursor, in: nodes.map ?? map)?.text)
   }
 
@@ -68,11 +69,12 @@ extension RedisStore {
   ///
   /// - Parameter master: The server; `nil` outside a cluster.
   private func step(
-    _ script: RedisScript, at master: ServerAddress?, after cursor: String, _ more: [String]
+    _ script: RedisScript, at master: ServerAddress?, after cursor: String, _ more: [String],
+    _ isUrgent: Bool
   ) async throws(StoreError) -> (RedisList, StoreInstant) {
     await nodes.paceWalk()
     let began = BootInstant.now.nanoseconds
-    defer { nodes.walkStepped(nanoseconds: BootInstant.now.nanoseconds - began) }
+    defer { nodes.walkStepped(nanoseconds: BootInstant.now.nanoseconds - began, isUrgent: isUrgent) }
     let capacity = more.reduce(240 + keys.pattern.utf8.count) { $0 + $1.utf8.count + 16 }
     let route = master.map(RedisRoute.node) ?? .any
     let reply = try await nodes.run(script, route, capacity: capacity) { writer, _ in
@@ -94,23 +96,31 @@ extension RedisNodes {
   /// The pause after a step, as a multiple of its round trip, which limits the part of Redis' time that a walk takes.
   /// The round trip is longer than Redis' work on the step, and grows when Redis is busy.
   private static let pauseFactor: Int64 = 10
+  /// The same for a walk that is urgent.
+  private static let urgentFactor: Int64 = 3
   /// The maximum pause, in nanoseconds.
   private static let maxPause: Int64 = 200_000_000
+  /// The pause up to which a step does not wait, and the time for which it may have waited in vain, in nanoseconds. A
+  /// timer takes ten milliseconds or twenty, for pauses of four: the next ones make up for the difference.
+  private static let maxCarried: Int64 = 20_000_000
 
   /// Waits until the pause after the last step is over, whichever caller made it.
   func paceWalk() async {
     while true {
       let left = nextStepAt.nanoseconds - BootInstant.now.nanoseconds
-      guard left > 0 else { break }
+      carriedPause = max(left, -Self.maxCarried)
+      guard left > Self.maxCarried else { break }
       await context.sleep(milliseconds: left / 1_000_000 + 1)
     }
     // Until this step's duration is known, concurrent walks wait for the maximum.
     nextStepAt = BootInstant(nanoseconds: BootInstant.now.nanoseconds + Self.maxPause)
   }
 
-  func walkStepped(nanoseconds: Int64) {
-    let pause = min(Self.maxPause, max(0, nanoseconds) * Self.pauseFactor)
-    nextStepAt = BootInstant(nanoseconds: BootInstant.now.nanoseconds + pause)
+  func walkStepped(nanoseconds: Int64, isUrgent: Bool = false) {
+    let pause = max(0, nanoseconds) * (isUrgent ? Self.urgentFactor : Self.pauseFactor)
+    let carried = pause < Self.maxPause ? carriedPause : max(0, carriedPause)
+    nextStepAt = BootInstant(
+      nanoseconds: BootInstant.now.nanoseconds + min(Self.maxPause, pause + carried))
   }
 }
 

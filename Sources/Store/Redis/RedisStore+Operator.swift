@@ -17,6 +17,7 @@ extension RedisStore {
     }
     nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)
+    nodes.keeper.decided(id)
     guard case .result(let result) = reply.ending else { return true }
     return result.word == .erased
   }
@@ -58,6 +59,7 @@ extension RedisStore {
     nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)
     let outcome = try await outcome(of: reply, id)
+    if outcome == .done { nodes.keeper.decided(id) }
     if outcome != .done, kept?.place == .ownKey {
       nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
     }

@@ -67,7 +67,9 @@ public struct RedisStore: RecordStore {
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
     note(reply, of: claim)
-    return try await outcome(of: reply, claim)
+    let outcome = try await outcome(of: reply, claim)
+    if outcome == .done { nodes.keeper.renewed(claim, at: reply.now) }
+    return outcome
   }
 
   public func complete(
@@ -108,6 +110,7 @@ public struct RedisStore: RecordStore {
     let reply = try await write(stored, of: claim)
     note(reply, of: claim)
     guard reply.isFirst else { return try await superseded(reply, stored, of: claim) }
+    nodes.keeper.ended(claim)
     let record = CompletedRecord(
       outcome: completion.outcome, recordedAt: reply.now, expiresAt: reply.now + completion.retention,
       remaining: completion.retention, attempt: claim.attempt)
@@ -120,6 +123,7 @@ public struct RedisStore: RecordStore {
     _ reply: ScriptReply, _ stored: Completion, of claim: Claim
   ) async throws(StoreError) -> CompletionReply {
     let outcome = try await outcome(of: reply, claim)
+    nodes.keeper.ended(claim, isOpen: outcome != .done)
     // Nothing else would delete the response of an owner that was superseded.
     if outcome != .done { eraseResponse(of: stored, claim) }
     return CompletionReply(outcome: outcome, record: nil)
@@ -211,13 +215,16 @@ public struct RedisStore: RecordStore {
       writer.owner(argument: claim.owner)
       writer.argument(release.word)
     }
-    return try await outcome(of: reply, claim)
+    let outcome = try await outcome(of: reply, claim)
+    nodes.keeper.ended(claim, isOpen: outcome != .done)
+    return outcome
   }
 
   public func markUnknown(
     _ claim: Claim, because cause: LossCause?
   ) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
+    nodes.keeper.marksUnknown(claim)
     let reply = try await nodes.run(.markUnknown, .record(claim.id), capacity: 640 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)

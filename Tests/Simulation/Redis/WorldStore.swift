@@ -110,6 +110,13 @@ extension WorldStore {
     }
   }
 
+  var openIndex: (any OpenRecordIndex)? {
+    switch self {
+    case .memory(let store): store.openIndex
+    case .redis(let store): store.openIndex
+    }
+  }
+
   func isCursor(_ text: String) -> Bool {
     switch self {
     case .memory(let store): store.isCursor(text)

@@ -67,6 +67,8 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
     try await base.search(filter, after: cursor)
   }
 
+  var openIndex: (any OpenRecordIndex)? { base.openIndex }
+
   func isCursor(_ text: String) -> Bool { base.isCursor(text) }
 
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {

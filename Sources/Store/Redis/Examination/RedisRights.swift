@@ -32,6 +32,7 @@ struct RedisRights {
     _ key: String, _ namespace: String, _ topology: RedisEndpointSettings.Topology, _ demand: ReplicaDemand?
   ) -> [Right] {
     let hash = key + ":hash"
+    let index = key + ":index"
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
@@ -49,6 +50,12 @@ struct RedisRights {
       Right(rule: "+hgetall", command: ["HGETALL", hash]),
       Right(rule: "+hsetnx", command: ["HSETNX", hash, "f", "1"]),
       Right(rule: "+hset", command: ["HSET", hash, "f", "1"]), Right(rule: "+del", command: ["DEL", hash]),
+      Right(rule: "+zadd", command: ["ZADD", index, "1", "a"], isOptional: true),
+      Right(rule: "+zcount", command: ["ZCOUNT", index, "0", "1"], isOptional: true),
+      Right(rule: "+zrangebyscore", command: ["ZRANGEBYSCORE", index, "0", "1"], isOptional: true),
+      Right(rule: "+zrem", command: ["ZREM", index, "a"], isOptional: true),
+      Right(rule: "+del", command: ["DEL", index]),
+      Right(rule: "+dbsize", command: ["DBSIZE"], isOptional: true),
       Right(rule: directory, command: ["HGET", "semel:namespaces", namespace], isOptional: true),
       Right(rule: "+info", command: ["INFO", "server"], isOptional: true),
       Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),

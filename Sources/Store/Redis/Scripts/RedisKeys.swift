@@ -50,6 +50,13 @@ struct RedisKeys {
   var census: String { "\(namespace):census" }
   var censusTurn: String { "\(namespace):census:turn" }
 
+  /// The keys of the index of open records (`RedisOpenIndex`).
+  var open: String { "\(namespace):open" }
+  var openKeys: String { "\(namespace):open:keys" }
+
+  /// The key by which a node wishes for a quick walk that repairs the index.
+  var repairWish: String { "\(namespace):open:wish" }
+
   /// The channel on which the nodes publish the records that caches must drop.
   var invalidations: String { "\(namespace):invalidate" }
 

@@ -44,6 +44,11 @@ final class RedisNodes: @unchecked Sendable {
   private(set) var isClosed = false
   /// The time from which a walk over the keys may continue.
   var nextStepAt = BootInstant(nanoseconds: 0)
+  /// The part of the last pause that the present step has not waited for, in nanoseconds; negative if it waited for
+  /// longer.
+  var carriedPause: Int64 = 0
+  /// This loop's part in the index of open records.
+  private(set) lazy var keeper = OpenRecordKeeper(of: self)
 
   init(
     context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber,

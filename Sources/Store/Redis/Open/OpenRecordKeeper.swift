@@ -1,0 +1,169 @@
+import Idempotency
+import Logging
+import Platform
+
+/// One event loop's part in the index of open records: it enters what runs for more than a second and what becomes
+/// unknown, and takes out what ends. Confined to its loop.
+///
+/// Nothing waits for it. What Redis does not take is sent again with the next turn; what a process that dies has not sent
+/// is found by `RedisOpenIndex.repair`.
+final class OpenRecordKeeper: @unchecked Sendable {
+  /// The time from one turn to the next, in milliseconds. A claim is entered once it has run for one to two of them.
+  static let turn: Int64 = 1000
+  /// The number of records in one command, which takes Redis a millisecond at most.
+  private static let maxBatch = 500
+  /// The number of records from which on the ends that Redis does not take are dropped: a listing takes them out.
+  private static let maxWaiting = 100_000
+
+  private unowned let nodes: RedisNodes
+  private var running = RunningClaims()
+  private var added: [RecordID: OpenEntry] = [:]
+  private var removed: Set<RecordID> = []
+  private var timer: LoopTimers.Token?
+  /// Whether Redis forbids a command that the index needs.
+  private(set) var isForbidden = false
+
+  init(of nodes: RedisNodes) { self.nodes = nodes }
+
+  func granted(_ claim: Claim) {
+    guard !isForbidden else { return }
+    running.began(claim)
+    startTimer()
+  }
+
+  func mayBeGranted(_ request: ClaimRequest) {
+    guard !isForbidden else { return }
+    running.mayHaveBegun(request, at: .now)
+    startTimer()
+  }
+
+  /// Takes a renewed lease. That enters a record again that the index has lost.
+  func renewed(_ claim: Claim, at now: StoreInstant) {
+    guard !isForbidden, !running.has(claim.owner) else { return }
+    add(OpenEntry(id: claim.id, lapse: now + claim.lease, keyDigest: claim.attribution?.keyDigest))
+  }
+
+  /// Enters a record whose outcome is being marked unknown, at once.
+  func marksUnknown(_ claim: Claim) {
+    guard !isForbidden else { return }
+    _ = running.ended(claim.owner)
+    add(OpenEntry(id: claim.id, lapse: nodes.openTime, keyDigest: claim.attribution?.keyDigest))
+    writeSoon()
+  }
+
+  /// Takes the end of a claim.
+  ///
+  /// - Parameter isOpen: Whether somebody else holds the record, who cares for its entry.
+  func ended(_ claim: Claim, isOpen: Bool = false) {
+    guard running.ended(claim.owner), !isOpen, !isForbidden else { return }
+    remove(claim.id)
+  }
+
+  /// Takes the end that an operator has given a record.
+  func decided(_ id: RecordID) {
+    guard !isForbidden else { return }
+    remove(id)
+    writeSoon()
+  }
+
+  private func add(_ entry: OpenEntry) {
+    removed.remove(entry.id)
+    added[entry.id] = entry
+    startTimer()
+  }
+
+  private func remove(_ id: RecordID) {
+    added[id] = nil
+    if removed.count >= Self.maxWaiting { removed.removeAll() }
+    removed.insert(id)
+    startTimer()
+  }
+
+  private func startTimer() {
+    guard timer == nil, !nodes.isClosed else { return }
+    timer = nodes.context.timers.start(milliseconds: Self.turn) { [self, nodes] in
+      timer = nil
+      for entry in running.turn(at: .now, nodes.openTime) { added[entry.id] = entry }
+      writeSoon()
+      if !running.isEmpty { startTimer() }
+    }
+  }
+
+  private func writeSoon() {
+    guard !added.isEmpty || !removed.isEmpty else { return }
+    nodes.context.task { [self, nodes] in
+      await write()
+      withExtendedLifetime(nodes) {}
+    }
+  }
+
+  /// Sends what is not sent yet.
+  func write() async {
+    let (entries, ends) = (Array(added.values), Array(removed))
+    added = [:]
+    removed = []
+    guard !entries.isEmpty || !ends.isEmpty else { return }
+    do throws(StoreError) {
+      try await enter(entries)
+      try await takeOut(ends)
+    } catch {
+      nodes.logger.debug("the index of open records was not written", metadata: ["error": "\(error.text)"])
+      keep(entries, ends, after: error)
+    }
+  }
+
+  private func keep(_ entries: [OpenEntry], _ ends: [RecordID], after error: StoreError) {
+    if case .refused = error {
+      forbid()
+      return
+    }
+    for entry in entries where added[entry.id] == nil && !removed.contains(entry.id) { add(entry) }
+    for id in ends where added[id] == nil { remove(id) }
+  }
+
+  /// Gives the index up until the process's end, since Redis forbids it: the store is walked instead.
+  private func forbid() {
+    guard !isForbidden else { return }
+    isForbidden = true
+    (running, added, removed) = (RunningClaims(), [:], [])
+    nodes.logger.warning(
+      "Redis forbids the commands of the index of open records, and lists and counts read the whole store instead: run semel check, which names what Semel's user lacks"
+    )
+  }
+}
+
+// The commands. Each names the records of one batch.
+extension OpenRecordKeeper {
+  func enter(_ entries: [OpenEntry]) async throws(StoreError) {
+    let keys = nodes.keys
+    for part in Self.parts(of: entries) {
+      try await send("ZADD", keys.open, part.flatMap { ["\($0.score)", $0.id.text] })
+      let known = part.flatMap { entry in entry.keyScore.map { ["\($0)", entry.id.text] } ?? [] }
+      if !known.isEmpty { try await send("ZADD", keys.openKeys, known) }
+    }
+  }
+
+  func takeOut(_ ids: [RecordID]) async throws(StoreError) {
+    for part in Self.parts(of: ids) {
+      let names = part.map(\.text)
+      try await send("ZREM", nodes.keys.open, names)
+      try await send("ZREM", nodes.keys.openKeys, names)
+    }
+  }
+
+  private static func parts<Member>(of all: [Member]) -> [ArraySlice<Member>] {
+    stride(from: 0, to: all.count, by: maxBatch).map { all[$0..<min($0 + maxBatch, all.count)] }
+  }
+
+  private func send(_ command: String, _ key: String, _ words: [String]) async throws(StoreError) {
+    _ = try await nodes.reply(to: [command, key] + words, .key(key))
+  }
+}
+
+extension RedisNodes {
+  /// The present time by the clock of the server that has the index.
+  var openTime: StoreInstant {
+    let node = single ?? mapped(SlotMap.slot(of: keys.open))
+    return node?.clock.estimate(at: .now) ?? StoreInstant(milliseconds: WallClock.milliseconds())
+  }
+}

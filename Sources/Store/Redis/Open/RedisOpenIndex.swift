@@ -1,0 +1,235 @@
+import Idempotency
+import Platform
+import Wire
+
+/// The index of open records in Redis: two sorted sets of the IDs of records, without a slot in common with these.
+///
+/// `NAMESPACE:open` has each record at the time at which its outcome became unknown, or will be once its lease lapses;
+/// what cannot be read is at -1. `NAMESPACE:open:keys` has it at the digest of its key, as a number. An entry is a hint,
+/// which no script reads or writes: a first run that ends within a second costs Redis nothing, where a script that entered
+/// each claim and took it out again would take a quarter more of its time. One node of a cluster has both sets, since they
+/// are as small as the number of runs that take long.
+///
+/// Confined to the store's loop.
+public struct RedisOpenIndex: OpenRecordIndex {
+  /// The number of records of one part, which are read at once.
+  private static let partLength = 100
+  /// The number of keys up to which a store is small: a walk takes less than a second.
+  static let maxSmallSize: Int64 = 10_000
+  /// The difference up to which an entry's time is right, in milliseconds.
+  private static let maxDrift: Int64 = 1000
+
+  let store: RedisStore
+
+  private var nodes: RedisNodes { store.nodes }
+
+  /// The place in the listing.
+  private struct Place {
+    /// The lowest score that is left.
+    var score: Int64
+    /// The number of records of that score that were listed.
+    var listed: Int
+
+    init(score: Int64, listed: Int) {
+      self.score = score
+      self.listed = listed
+    }
+
+    init?(_ text: String) {
+      guard text.first == "o" else { return nil }
+      let parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+      guard parts.count == 2, let score = Int64(parts[0]), let listed = Int(parts[1]), listed >= 0 else {
+        return nil
+      }
+      self.init(score: score, listed: listed)
+    }
+
+    var text: String { "o\(score).\(listed)" }
+  }
+
+  public func isCursor(_ text: String) -> Bool { Place(text) != nil }
+
+  public func isNeeded() async -> Bool {
+    guard !nodes.keeper.isForbidden else { return false }
+    var size: Int64 = 0
+    for route in nodes.single == nil ? nodes.masters.compactMap(\.link.address).map(RedisRoute.node) : [.any]
+    {
+      guard case .integer(let count)? = try? await nodes.reply(to: ["DBSIZE"], route) else { return true }
+      size += count
+    }
+    return size > Self.maxSmallSize
+  }
+
+  public func open(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    await nodes.keeper.write()
+    let place = cursor.flatMap(Place.init)
+    guard cursor == nil || place != nil else {
+      throw .unavailable("the list's cursor is not one of the index")
+    }
+    let entries = try await entries(from: place)
+    let isLast = entries.count < Self.partLength
+    let last = entries.last?.score ?? 0
+    var (part, listed) = (OpenRecords(records: [], next: nil), last == place?.score ? place?.listed ?? 0 : 0)
+    for (entry, finding) in try await read(entries.map(\.id), scores: entries.map(\.score)) {
+      if entry.score == last, finding.staysAt(last) { listed += 1 }
+      switch finding {
+      case .open(let view, let lapse):
+        // What has moved behind this part is listed with a later one.
+        let isLater = !finding.staysAt(entry.score) && lapse.milliseconds > last
+        if isLast || !isLater { part.records.append(view) }
+      case .unreadable: part.unreadable.append(entry.id)
+      case .gone: break
+      }
+    }
+    if !isLast { part.next = Place(score: last, listed: listed).text }
+    return part
+  }
+
+  private struct Entry {
+    let id: RecordID
+    let score: Int64
+  }
+
+  private func entries(from place: Place?) async throws(StoreError) -> [Entry] {
+    let key = nodes.keys.open
+    let reply = try await nodes.reply(
+      to: [
+        "ZRANGEBYSCORE", key, place.map { "\($0.score)" } ?? "-inf", "+inf", "WITHSCORES", "LIMIT",
+        "\(place?.listed ?? 0)", "\(Self.partLength)",
+      ], .key(key))
+    guard case .array(let words) = reply else { throw .unreadable("Redis' reply is no part of a sorted set") }
+    return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
+      guard let id = words[index].text.flatMap(RecordID.init(text:)),
+        let score = words[index + 1].text.flatMap({ Int64($0) })
+      else { return nil }
+      return Entry(id: id, score: score)
+    }
+  }
+
+  public func count() async throws(StoreError) -> OpenCount {
+    await nodes.keeper.write()
+    let now = nodes.openTime.milliseconds
+    return OpenCount(
+      inFlight: try await count("(\(now)", "+inf"), unknown: try await count("0", "\(now)"),
+      unreadable: try await count("-inf", "(0"))
+  }
+
+  private func count(_ low: String, _ high: String) async throws(StoreError) -> Int {
+    let reply = try await nodes.reply(to: ["ZCOUNT", nodes.keys.open, low, high], .key(nodes.keys.open))
+    guard case .integer(let count) = reply else { throw .unreadable("Redis' reply is no number") }
+    return Int(count)
+  }
+
+  public func open(matching filter: RecordFilter) async throws(StoreError) -> [RecordID] {
+    await nodes.keeper.write()
+    let key = nodes.keys.openKeys
+    var found: [RecordID] = []
+    for score in filter.keyDigests.compactMap({ UInt32($0, radix: 16) }) {
+      let reply = try await nodes.reply(to: ["ZRANGEBYSCORE", key, "\(score)", "\(score)"], .key(key))
+      guard case .array(let words) = reply else {
+        throw .unreadable("Redis' reply is no part of a sorted set")
+      }
+      found += words.compactMap { $0.text.flatMap(RecordID.init(text:)) }
+    }
+    var ids: [RecordID] = []
+    for part in stride(from: 0, to: found.count, by: Self.partLength) {
+      let chunk = Array(found[part..<min(part + Self.partLength, found.count)])
+      for case (let entry, .open(let view, _)) in try await read(chunk, scores: nil)
+      where filter.matches(view.attribution) { ids.append(entry.id) }
+    }
+    return ids
+  }
+
+  public func repair(after cursor: String?, isUrgent: Bool) async throws(StoreError) -> String? {
+    guard !nodes.keeper.isForbidden else { return nil }
+    let (list, now, next) = try await store.walk(.list, after: cursor, isUrgent: isUrgent)
+    let views = list.records.map { (view: $1.view($0, now: now), lapse: $1.lapse) }
+    try await nodes.keeper.enter(
+      views.filter(\.view.isOpen).map {
+        OpenEntry(id: $0.view.id, lapse: $0.lapse, keyDigest: $0.view.attribution?.keyDigest)
+      } + list.unreadable.map { OpenEntry(id: $0, lapse: nil, keyDigest: nil) })
+    return next
+  }
+}
+
+// The reading of the records that the index names.
+extension RedisOpenIndex {
+  /// A record as it is found behind its entry.
+  private enum Finding: Sendable {
+    case open(RecordView, lapse: StoreInstant)
+    case unreadable
+    case gone
+
+    /// Whether the entry stays at this score.
+    func staysAt(_ score: Int64) -> Bool {
+      switch self {
+      case .open(_, let lapse): abs(lapse.milliseconds - score) <= maxDrift
+      case .unreadable: score == OpenEntry.unreadableScore
+      case .gone: false
+      }
+    }
+  }
+
+  /// Reads records at once, in the order of their entries. Takes those out that are not open any more, and sets the
+  /// times of others right.
+  ///
+  /// - Parameter scores: The scores of the entries; `nil` where they are not known, and not set right.
+  private func read(
+    _ ids: [RecordID], scores: [Int64]?
+  ) async throws(StoreError) -> [(Entry, Finding)] {
+    let found = await withTaskGroup(of: (Int, Result<Finding, StoreError>).self) { group in
+      for (index, id) in ids.enumerated() {
+        let isUnreadable = scores?[index] == OpenEntry.unreadableScore
+        group.addTask { (index, await finding(id, isUnreadable: isUnreadable)) }
+      }
+      var all: [Result<Finding, StoreError>] = ids.map { _ in .success(.gone) }
+      for await (index, result) in group { all[index] = result }
+      return all
+    }
+    var (result, gone, moved): ([(Entry, Finding)], [RecordID], [OpenEntry]) = ([], [], [])
+    for (index, id) in ids.enumerated() {
+      let finding = try found[index].get()
+      let score = scores?[index]
+      result.append((Entry(id: id, score: score ?? 0), finding))
+      if case .gone = finding { gone.append(id) }
+      if let score, !finding.staysAt(score), let entry = Self.entry(id, finding) { moved.append(entry) }
+    }
+    try await nodes.keeper.takeOut(gone)
+    try await nodes.keeper.enter(moved)
+    return result
+  }
+
+  private static func entry(_ id: RecordID, _ finding: Finding) -> OpenEntry? {
+    switch finding {
+    case .open(let view, let lapse):
+      OpenEntry(id: id, lapse: lapse, keyDigest: view.attribution?.keyDigest)
+    case .unreadable: OpenEntry(id: id, lapse: nil, keyDigest: nil)
+    case .gone: nil
+    }
+  }
+
+  /// - Parameter isUnreadable: Whether the record could not be read before, so that its response is read, too.
+  private func finding(_ id: RecordID, isUnreadable: Bool) async -> Result<Finding, StoreError> {
+    do throws(StoreError) {
+      if isUnreadable { _ = try await store.inspect(id) }
+      let reply = try await nodes.run(.find, .record(id))
+      guard case .result(let result) = reply.ending else { return .success(.gone) }
+      guard result.unreadable == nil else { return .success(.unreadable) }
+      guard let record = result.record else { return .success(.gone) }
+      let view = record.view(id, now: reply.now)
+      return .success(view.isOpen ? .open(view, lapse: record.lapse) : .gone)
+    } catch {
+      if case .unreadable = error { return .success(.unreadable) }
+      return .failure(error)
+    }
+  }
+}
+
+extension RedisRecord {
+  /// The time at which the outcome of an open record became unknown, or will once its lease lapses.
+  fileprivate var lapse: StoreInstant { since + span }
+}
+
+extension RedisStore {
+  public var openIndex: (any OpenRecordIndex)? { RedisOpenIndex(store: self) }
+}

@@ -17,7 +17,13 @@ extension AdminServer {
         throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
       }
       return Response.json(
-        try await recordAdmin.list(after: query["cursor"]) { state == nil || $0.state == state })
+        try await recordAdmin.list(after: query["cursor"], isWalk: state == RecordDocument.unreadable) {
+          state == nil || $0.state == state
+        })
+    }
+    routes.on(.countRecords) { [recordAdmin] request, _ in
+      _ = try request.parameters()
+      return Response.json(OpenCountDocument(try await recordAdmin.openCount()))
     }
     addStatements(to: routes)
     routes.on(.getRecord) { [recordAdmin] _, context in

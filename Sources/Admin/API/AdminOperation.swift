@@ -6,7 +6,7 @@ import Hummingbird
 /// The API is registered by `AdminRoutes`, which takes nothing else, so that no path is without its description.
 enum AdminOperation: String, CaseIterable, Sendable {
   case getLiveness, getReadiness, getMetrics, getConfiguration, getDescription
-  case listRecords, getRecord, forgetRecord, resolveRecord, findRecord, searchRecords, putRecord
+  case listRecords, countRecords, getRecord, forgetRecord, resolveRecord, findRecord, searchRecords, putRecord
   case listRequests, listAudit
 
   /// The credentials that an operation requires.
@@ -29,6 +29,7 @@ enum AdminOperation: String, CaseIterable, Sendable {
     case .getConfiguration: "/v1/config"
     case .getDescription: "/v1/openapi.json"
     case .listRecords: "/v1/records"
+    case .countRecords: "/v1/record-counts"
     case .getRecord, .forgetRecord: "/v1/records/{id}"
     case .resolveRecord: "/v1/records/{id}/resolve"
     case .findRecord: "/v1/records/find"

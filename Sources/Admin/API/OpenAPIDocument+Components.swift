@@ -44,6 +44,9 @@ extension OpenAPIDocument {
     "RecordList": {"type": "object", "required": ["records"], "additionalProperties": false, "properties": {
       "records": {"type": "array", "items": {"$ref": "#/components/schemas/Record"}},
       "next": {"type": "string", "description": "The cursor of the next page"}}},
+    "RecordCounts": {"type": "object", "required": ["in_flight", "unknown", "unreadable"],
+      "additionalProperties": false, "properties": {
+      "in_flight": {"type": "integer"}, "unknown": {"type": "integer"}, "unreadable": {"type": "integer"}}},
     "RecordSearchResult": {"type": "object", "additionalProperties": false,
       "required": ["key_digests", "records", "searched_events", "node"], "properties": {
       "key_digests": {"type": "array", "items": {"type": "string"}},
@@ -81,7 +84,8 @@ extension OpenAPIDocument {
       "method": {"type": "string"}, "host": {"type": "string"}}},
     "RecordSearch": {"type": "object", "additionalProperties": false, "properties": {
       "key": {"$ref": "#/components/schemas/Key"}, "key_digest": {"type": "string"},
-      "caller_digest": {"type": "string"}, "route": {"type": "string"}, "cursor": {"type": "string"}}},
+      "caller_digest": {"type": "string"}, "route": {"type": "string"}, "cursor": {"type": "string"},
+      "open": {"type": "boolean", "description": "Only open records, which needs no walk where the key is given"}}},
     "RecordStatement": {"type": "object", "required": ["record", "payload", "resolution"],
       "additionalProperties": false, "properties": {
       "record": {"$ref": "#/components/schemas/RecordQuery"},

@@ -66,6 +66,13 @@ enum OpenAPIDocument {
           "schema": {"$ref": "#/components/schemas/RecordList"}}}},
         "400": {"$ref": "#/components/responses/Problem"}, "401": {"$ref": "#/components/responses/NoToken"},
         "503": {"$ref": "#/components/responses/Problem"}}}},
+    "/v1/record-counts": {"get": {
+      "operationId": "countRecords", "summary": "The numbers of the open records, with those of shadowed routes",
+      "responses": {
+        "200": {"description": "Done", "content": {"application/json": {
+          "schema": {"$ref": "#/components/schemas/RecordCounts"}}}},
+        "400": {"$ref": "#/components/responses/Problem"}, "401": {"$ref": "#/components/responses/NoToken"},
+        "503": {"$ref": "#/components/responses/Problem"}}}},
     "/v1/records/{id}": {
       "parameters": [{"$ref": "#/components/parameters/Id"}],
       "get": {

@@ -19,14 +19,12 @@ struct OpenFilter: Sendable {
 extension RecordAdmin {
   /// Walks all open records, and groups those of unknown outcome. Records of shadowed routes are left out.
   func openGroups() async throws(AdminError) -> OpenGroups {
-    let store = store
     let routes = await currentRoutes()
     let upstreams = Dictionary(routes.map { ($0.name, $0) }) { first, _ in first }
     var groups = OpenGroups()
     var cursor: String?
     repeat {
-      let after = cursor
-      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
+      let part = try await openPart(after: cursor)
       for record in part.records {
         let policy = upstreams[record.attribution?.route ?? ""]
         if policy?.shadow == true { continue }
@@ -44,12 +42,10 @@ extension RecordAdmin {
   func unknownRecords(
     of route: String, olderThan age: Milliseconds
   ) async throws(AdminError) -> (found: [(id: RecordID, attempt: Int)], hasMore: Bool) {
-    let store = store
     var found: [(id: RecordID, attempt: Int)] = []
     var cursor: String?
     repeat {
-      let after = cursor
-      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
+      let part = try await openPart(after: cursor)
       for record in part.records where record.attribution?.route == route {
         guard case .unknown(let span, let attempt) = record.standing, span >= age else { continue }
         guard found.count < BulkPlans.maxRecords else { return (found, true) }

@@ -49,9 +49,11 @@ extension RecordCount {
   }
 }
 
-/// Counts the store's open records periodically, for the metrics page.
+/// Counts the store's open records periodically, for the metrics page, and repairs their index.
 ///
-/// A count reads the whole store. If several nodes share the store, one counts and the others read its result.
+/// If several nodes share the store, one counts and the others read its result. The same one walks through the whole store
+/// in its pauses, slowly, and enters in the index what that lacks: records of an earlier version, and of processes that
+/// died. After the start of a process, which may have died before, it walks once quickly.
 public final class OpenRecordCounter: Service {
   /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
@@ -73,6 +75,16 @@ public final class OpenRecordCounter: Service {
   /// The beginning of this process's latest walk; `nil` before the first.
   private let walkedAt = Mutex<ContinuousClock.Instant?>(nil)
 
+  /// The walk that repairs the index.
+  private struct Repair {
+    var cursor: String?
+    var isUrgent = false
+    /// Whether this node walks, since it was the one that counted last.
+    var isOwn = false
+  }
+
+  private let repair = Mutex(Repair())
+
   /// Creates a counter.
   ///
   /// - Parameters:
@@ -85,6 +97,7 @@ public final class OpenRecordCounter: Service {
 
   public func run() async throws {
     await cancelWhenGracefulShutdown {
+      try? await self.board?.wishRepair()
       while !Task.isCancelled {
         try? await Task.sleep(for: await self.look())
       }
@@ -96,15 +109,43 @@ public final class OpenRecordCounter: Service {
     guard let board else { return max(Self.pause, await count(onProgress: {}) * 100) }
     if let text = try? await board.lastCount(), let known = RecordCount.read(text) {
       last.withLock { $0 = known }
+      return await repairIndex(by: board)
+    }
+    guard (try? await board.takeTurn(token, for: Self.turn)) == true else {
+      repair.withLock { $0 = Repair() }
       return Self.pause
     }
-    guard (try? await board.takeTurn(token, for: Self.turn)) == true else { return Self.pause }
+    repair.withLock { $0.isOwn = true }
     let span = await count { [token] in _ = try? await board.takeTurn(token, for: Self.turn) }
     if let (count, at) = last.withLock({ $0 }) {
       let lifetime = max(Self.pause * 2, span * 4)
       try? await board.post(count.text(at: at), for: .seconds(lifetime.components.seconds))
     }
-    return Self.pause
+    return await repairIndex(by: board)
+  }
+
+  /// Walks on for one pause at most, if that is this node's task. Returns what is left of the pause.
+  private func repairIndex(by board: any OpenRecordBoard) async -> Duration {
+    let end = ContinuousClock.now + Self.pause
+    guard repair.withLock(\.isOwn) else { return Self.pause }
+    guard (try? await board.takeTurn(token, for: Self.turn)) == true else {
+      repair.withLock { $0 = Repair() }
+      return Self.pause
+    }
+    if (try? await board.takeRepairWish()) == true {
+      repair.withLock { $0 = Repair(isUrgent: true, isOwn: true) }
+    }
+    var walk = repair.withLock { $0 }
+    repeat {
+      do throws(AdminError) {
+        walk.cursor = try await recordAdmin.repairIndex(after: walk.cursor, isUrgent: walk.isUrgent)
+      } catch {
+        break
+      }
+    } while walk.cursor != nil && ContinuousClock.now < end && !Task.isCancelled
+    if walk.cursor == nil { walk.isUrgent = false }
+    repair.withLock { $0 = walk }
+    return max(.zero, end - ContinuousClock.now)
   }
 
   /// Makes the count and returns its duration. Calls `onProgress` periodically.

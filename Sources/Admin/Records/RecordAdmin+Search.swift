@@ -8,7 +8,7 @@ struct RecordSearch: OperatorDocument {
     case key
     case keyDigest = "key_digest"
     case callerDigest = "caller_digest"
-    case route, cursor
+    case route, cursor, open
   }
 
   /// A key as its client writes it, or the texts of its parts.
@@ -21,6 +21,8 @@ struct RecordSearch: OperatorDocument {
   var route: String?
   /// The `next` of the part before; `nil` for the first part.
   var cursor: String?
+  /// Whether only records that are in flight, of unknown outcome or unreadable are wanted.
+  var open: Bool?
 }
 
 /// A part of the result of a search.
@@ -40,7 +42,8 @@ struct RecordSearchDocument: Encodable {
 
 extension RecordAdmin {
   /// Finds the records of a key, of all its callers, or those of a caller, by a walk through the store. The first part
-  /// begins with the records of requests that this process has seen lately, of which some may be gone from the store.
+  /// begins with the records of requests that this process has seen lately, of which some may be gone from the store, and
+  /// with the open records of the key, which the index of a large store has. If only open ones are wanted, that is all.
   func search(_ search: RecordSearch) async throws(AdminError) -> RecordSearchDocument {
     try check(cursor: search.cursor)
     let filter = RecordFilter(
@@ -56,6 +59,14 @@ extension RecordAdmin {
         shown.insert(id)
         document.records.append(try await show(id, trails: trails))
       }
+      let indexed = try await indexedRecords(filter)
+      for id in indexed ?? [] where shown.insert(id).inserted {
+        document.records.append(try await show(id, trails: trails))
+      }
+      if search.open == true, indexed != nil {
+        document.records = document.records.filter(\.isOpen)
+        return document
+      }
     }
     let end = ContinuousClock.now + Self.pageSpan
     repeat {
@@ -66,7 +77,18 @@ extension RecordAdmin {
       }
       document.next = part.next
     } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
+    if search.open == true { document.records = document.records.filter(\.isOpen) }
     return document
+  }
+
+  /// The open records of a filter's keys; `nil` without an index that is needed, or without a key.
+  private func indexedRecords(_ filter: RecordFilter) async throws(AdminError) -> [RecordID]? {
+    let store = store
+    guard !filter.keyDigests.isEmpty else { return nil }
+    return try await read { () throws(StoreError) in
+      guard let index = store.openIndex, await index.isNeeded() else { return nil }
+      return try await index.open(matching: filter)
+    }
   }
 
   /// The digests of the key, which routes may read in different ways.
@@ -106,4 +128,9 @@ extension RecordAdmin {
     }
     return text.lowercased()
   }
+}
+
+extension RecordDocument {
+  /// Whether the record is in flight, of unknown outcome or unreadable.
+  fileprivate var isOpen: Bool { ["in_flight", "unknown", Self.unreadable].contains(state) }
 }

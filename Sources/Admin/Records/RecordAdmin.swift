@@ -31,7 +31,7 @@ public struct RecordAdmin: Sendable {
   /// The name of this process among the nodes of its store.
   let node: String
   private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
-  private let onLapse: @Sendable (RecordView) -> Void
+  let onLapse: @Sendable (RecordView) -> Void
   private let auditLogger: Logger
   /// The latest changes of this process.
   let trail = AuditTrail()
@@ -123,7 +123,7 @@ public struct RecordAdmin: Sendable {
   /// - Parameters:
   ///   - view: The record; `nil` if the store has none.
   ///   - policy: The record's route; `nil` if it is one of `routes`, and the record or its trail may name it.
-  private static func document(
+  static func document(
     _ id: RecordID, _ view: RecordView?, _ trail: RecordTrail?, by policy: RoutePolicy? = nil,
     among routes: [RoutePolicy]
   ) -> RecordDocument {
@@ -132,33 +132,6 @@ public struct RecordAdmin: Sendable {
     var document =
       view.map { RecordDocument($0, by: policy) } ?? RecordDocument(id, .absent, by: policy)
     document.add(trail)
-    return document
-  }
-
-  func check(cursor: String?) throws(AdminError) {
-    guard let cursor, !store.isCursor(cursor) else { return }
-    throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
-  }
-
-  /// A page of the open records that are wanted. It ends where it is full, or has taken its time.
-  func list(
-    after cursor: String?, span: Duration = RecordAdmin.pageSpan,
-    where isWanted: @Sendable (RecordDocument) -> Bool
-  ) async throws(AdminError) -> RecordListDocument {
-    let store = store
-    try check(cursor: cursor)
-    var document = RecordListDocument(records: [], next: cursor)
-    let (trails, routes) = (RecordTrails(journal), await currentRoutes())
-    let end = ContinuousClock.now + span
-    repeat {
-      let after = document.next
-      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
-      let records =
-        part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
-        + part.unreadable.map(RecordDocument.init(unreadable:))
-      document.records += records.filter(isWanted)
-      document.next = part.next
-    } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
     return document
   }
 
@@ -316,39 +289,6 @@ public struct RecordAdmin: Sendable {
     trail.add(details)
   }
 
-  /// Counts the open and the unreadable records and finds the oldest one's age, by state. Records of shadowed routes,
-  /// which are nobody's outcome, are left out.
-  ///
-  /// - Parameters:
-  ///   - lapsed: The ages of lapses that no earlier count has found.
-  ///   - onProgress: Called every ten seconds or so.
-  func count(
-    lapsed: Range<Milliseconds>, onProgress: @Sendable () async -> Void
-  ) async throws(AdminError) -> RecordCount {
-    let store = store
-    let shadowed = Set(await currentRoutes().filter(\.shadow).map(\.name))
-    var lapses = NewLapses(of: lapsed)
-    var count = RecordCount()
-    var cursor: String?
-    var calledAt = ContinuousClock.now
-    repeat {
-      let after = cursor
-      let part = try await read { () throws(StoreError) in try await store.list(after: after) }
-      for record in part.records {
-        if let route = record.attribution?.route, shadowed.contains(route) { continue }
-        count.add(record)
-        if lapses.take(record) { onLapse(record) }
-      }
-      count.add(unreadable: part.unreadable.count)
-      if ContinuousClock.now - calledAt > .seconds(10) {
-        await onProgress()
-        calledAt = .now
-      }
-      cursor = part.next
-    } while cursor != nil && !Task.isCancelled
-    return count
-  }
-
   /// Reads from the store, which changes nothing, with or without a reply.
   func read<Reply: Sendable>(
     _ body: @escaping @Sendable () async throws(StoreError) -> Reply
@@ -376,25 +316,5 @@ public struct RecordAdmin: Sendable {
       case .unreadable(let reason): throw AdminError(.internalServerError, reason)
       }
     }
-  }
-}
-
-/// The records whose owners' leases have lapsed since an earlier walk through the store.
-private struct NewLapses {
-  /// The maximum number that one walk reports, each of which is a line of the log.
-  private static let max = 1000
-
-  private let ages: Range<Milliseconds>
-  private var left = Self.max
-
-  init(of ages: Range<Milliseconds>) { self.ages = ages }
-
-  /// Takes a record. Returns whether its lapse is a new one, and to be reported.
-  mutating func take(_ record: RecordView) -> Bool {
-    guard left > 0, record.cause == .leaseLapsed, case .unknown(let age, _) = record.standing,
-      ages.contains(age)
-    else { return false }
-    left -= 1
-    return true
   }
 }

@@ -133,6 +133,22 @@ struct RecordListDocument: Encodable {
   var next: String?
 }
 
+/// The numbers of open records.
+struct OpenCountDocument: Encodable {
+  enum CodingKeys: String, CodingKey {
+    case inFlight = "in_flight"
+    case unknown, unreadable
+  }
+
+  let inFlight: Int
+  let unknown: Int
+  let unreadable: Int
+
+  init(_ count: OpenCount) {
+    (inFlight, unknown, unreadable) = (count.inFlight, count.unknown, count.unreadable)
+  }
+}
+
 extension Milliseconds {
   var inSeconds: Double { Double(count) / 1000 }
 }

@@ -26,7 +26,8 @@ struct RecordsPage {
     let filter = OpenFilter(
       state: state.isEmpty ? nil : state, route: route.isEmpty ? nil : route, olderThan: age)
     let list = try await console.recordAdmin.list(
-      after: query["cursor"].flatMap { $0.isEmpty ? nil : $0 }, span: Self.span, where: filter.matches)
+      after: query["cursor"].flatMap { $0.isEmpty ? nil : $0 }, span: Self.span,
+      isWalk: state == RecordDocument.unreadable, where: filter.matches)
     let next = list.next.map {
       "state=\(state)&route=\(route.queryValue)&older=\(older.queryValue)&cursor=\($0.queryValue)"
     }

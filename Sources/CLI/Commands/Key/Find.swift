@@ -8,7 +8,7 @@ extension Key {
       abstract: "Find the records of a key, of every caller, without anyone's token.",
       discussion: """
         Searches the whole store in small steps, which takes a while where there are many records, and shows where \
-        those stand that it finds. Records of earlier versions of Semel are found only among the requests that the node \
+        those stand that it finds. With --open it shows open records alone, which takes no time where a key is given. Records of earlier versions of Semel are found only among the requests that the node \
         of the admin listener has seen lately. It also prints the digest by which the log of every node shows the key.
         """)
 
@@ -22,6 +22,9 @@ extension Key {
 
     @Option(help: "Only records of this route.")
     var route: String?
+
+    @Flag(help: "Only records that are in flight, of unknown outcome or unreadable.")
+    var open = false
 
     @Flag(help: "Print JSON.")
     var json = false
@@ -54,6 +57,7 @@ extension Key {
       var callerDigest: String?
       var route: String?
       var cursor: String?
+      var open: Bool?
     }
 
     private struct Part: Decodable {
@@ -70,7 +74,8 @@ extension Key {
       let encoder = JSONEncoder()
       encoder.keyEncodingStrategy = .convertToSnakeCase
       var search = Search(
-        key: key.isEmpty ? nil : key, keyDigest: keyDigest, callerDigest: callerDigest, route: route)
+        key: key.isEmpty ? nil : key, keyDigest: keyDigest, callerDigest: callerDigest, route: route,
+        open: open ? true : nil)
       var parts: [(text: Data, part: Part)] = []
       var count = 0
       repeat {
@@ -118,7 +123,7 @@ extension Key {
         let callers = Set(records.compactMap(\.callerDigest)).count
         print("\(Self.count(records.count, "record")) of \(Self.count(callers, "caller"))")
       }
-      let place = isWhole ? "the whole store" : "a part of the store"
+      let place = open ? "the open records" : isWhole ? "the whole store" : "a part of the store"
       let since = first.searchedSince.map { " since \($0)" } ?? ""
       print(
         "searched: \(place), and the latest \(Self.count(first.searchedEvents, "event")) of node \(first.node)\(since)"

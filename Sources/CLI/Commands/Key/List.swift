@@ -23,15 +23,38 @@ extension Key {
     @Option(help: "Only those of this route.")
     var route: String?
 
+    @Flag(help: "Print the numbers alone, with those of shadowed routes.")
+    var count = false
+
     @Flag(help: "Print JSON, a line each.")
     var json = false
 
     @OptionGroup var call: AdminCall
 
+    func validate() throws {
+      guard !count || state == nil && route == nil else {
+        throw ValidationError("--count is of all open records: leave --state and --route out")
+      }
+    }
+
     func run() throws {
+      if count { return try printCount() }
       let records = RecordList.of(route, among: try RecordList.all(state: state?.rawValue, by: call))
       if let route { try call.remarkUnknownRoute(route) }
       if json { try printJSON(records) } else { print(RecordList.table(records)) }
+    }
+
+    private struct Count: Decodable {
+      let inFlight: Int
+      let unknown: Int
+      let unreadable: Int
+    }
+
+    private func printCount() throws {
+      let text = try call.send("GET", "/v1/record-counts")
+      let count = try call.read(Count.self, from: text, by: RecordList.decoder)
+      if json { return AdminCall.show(text) }
+      print("in_flight \(count.inFlight)\nunknown \(count.unknown)\nunreadable \(count.unreadable)")
     }
 
     private func printJSON(_ records: [RecordList.Record]) throws {

@@ -1,0 +1,135 @@
+import HTTPTypes
+import Idempotency
+
+// The open records, as lists and counts have them.
+extension RecordAdmin {
+  func check(cursor: String?) throws(AdminError) {
+    guard let cursor, !store.isCursor(cursor), store.openIndex?.isCursor(cursor) != true else { return }
+    throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
+  }
+
+  /// The next part of the open records: those of the index, or of a walk through a store that is small or has none.
+  ///
+  /// A walk misses nothing. The index lacks what has run for less than a second or two, and, until a walk has found it,
+  /// what a process held that ended in that time.
+  func openPart(after cursor: String?) async throws(AdminError) -> OpenRecords {
+    let store = store
+    return try await read { () throws(StoreError) in
+      guard let index = store.openIndex else { return try await store.list(after: cursor) }
+      let isIndexed = if let cursor { index.isCursor(cursor) } else { await index.isNeeded() }
+      return isIndexed ? try await index.open(after: cursor) : try await store.list(after: cursor)
+    }
+  }
+
+  /// A page of the open records that are wanted. It ends where it is full, or has taken its time.
+  ///
+  /// - Parameter isWalk: Whether the whole store is read, which alone finds all records that cannot be read.
+  func list(
+    after cursor: String?, span: Duration = RecordAdmin.pageSpan, isWalk: Bool = false,
+    where isWanted: @Sendable (RecordDocument) -> Bool
+  ) async throws(AdminError) -> RecordListDocument {
+    let store = store
+    try check(cursor: cursor)
+    var document = RecordListDocument(records: [], next: cursor)
+    let (trails, routes) = (RecordTrails(journal), await currentRoutes())
+    let end = ContinuousClock.now + span
+    repeat {
+      let after = document.next
+      let part =
+        isWalk
+        ? try await read { () throws(StoreError) in try await store.list(after: after) }
+        : try await openPart(after: after)
+      let records =
+        part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
+        + part.unreadable.map(RecordDocument.init(unreadable:))
+      document.records += records.filter(isWanted)
+      document.next = part.next
+    } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
+    return document
+  }
+
+  /// The numbers of open records, with those of shadowed routes.
+  func openCount() async throws(AdminError) -> OpenCount {
+    let store = store
+    let known = try await read { () throws(StoreError) -> OpenCount? in
+      guard let index = store.openIndex, await index.isNeeded() else { return nil }
+      return try await index.count()
+    }
+    if let known { return known }
+    var count = OpenCount()
+    try await eachOpenPart { part in
+      for record in part.records {
+        if case .unknown = record.standing { count.unknown += 1 } else { count.inFlight += 1 }
+      }
+      count.unreadable += part.unreadable.count
+    }
+    return count
+  }
+
+  /// Counts the open and the unreadable records and finds the oldest one's age, by state. Records of shadowed routes,
+  /// which are nobody's outcome, are left out.
+  ///
+  /// - Parameters:
+  ///   - lapsed: The ages of lapses that no earlier count has found.
+  ///   - onProgress: Called every ten seconds or so.
+  func count(
+    lapsed: Range<Milliseconds>, onProgress: @Sendable () async -> Void
+  ) async throws(AdminError) -> RecordCount {
+    let shadowed = Set(await currentRoutes().filter(\.shadow).map(\.name))
+    var lapses = NewLapses(of: lapsed)
+    var count = RecordCount()
+    var calledAt = ContinuousClock.now
+    try await eachOpenPart { part in
+      for record in part.records {
+        if let route = record.attribution?.route, shadowed.contains(route) { continue }
+        count.add(record)
+        if lapses.take(record) { onLapse(record) }
+      }
+      count.add(unreadable: part.unreadable.count)
+      if ContinuousClock.now - calledAt > .seconds(10) {
+        await onProgress()
+        calledAt = .now
+      }
+    }
+    return count
+  }
+
+  /// Calls `body` with each part of the open records, until the task is cancelled.
+  private func eachOpenPart(_ body: (OpenRecords) async -> Void) async throws(AdminError) {
+    var cursor: String?
+    repeat {
+      let part = try await openPart(after: cursor)
+      await body(part)
+      cursor = part.next
+    } while cursor != nil && !Task.isCancelled
+  }
+
+  /// Makes a step of the walk that repairs the index, and returns the cursor of the next one; `nil` at the end, or if
+  /// there is no index.
+  func repairIndex(after cursor: String?, isUrgent: Bool) async throws(AdminError) -> String? {
+    let store = store
+    return try await read { () throws(StoreError) in
+      try await store.openIndex?.repair(after: cursor, isUrgent: isUrgent)
+    }
+  }
+}
+
+/// The records whose owners' leases have lapsed since an earlier walk through the store.
+private struct NewLapses {
+  /// The maximum number that one walk reports, each of which is a line of the log.
+  private static let max = 1000
+
+  private let ages: Range<Milliseconds>
+  private var left = Self.max
+
+  init(of ages: Range<Milliseconds>) { self.ages = ages }
+
+  /// Takes a record. Returns whether its lapse is a new one, and to be reported.
+  mutating func take(_ record: RecordView) -> Bool {
+    guard left > 0, record.cause == .leaseLapsed, case .unknown(let age, _) = record.standing,
+      ages.contains(age)
+    else { return false }
+    left -= 1
+    return true
+  }
+}

@@ -53,6 +53,10 @@ struct LoopConfined: RecordStore {
     try await context.run { () async throws(StoreError) in try await store.search(filter, after: cursor) }
   }
 
+  var openIndex: (any OpenRecordIndex)? {
+    store.openIndex.map { LoopConfinedIndex(index: $0, context: context) }
+  }
+
   func isCursor(_ text: String) -> Bool { store.isCursor(text) }
 
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
@@ -74,6 +78,34 @@ struct LoopConfined: RecordStore {
 
   func ping() async throws(StoreError) {
     try await context.run { () async throws(StoreError) in try await store.ping() }
+  }
+}
+
+/// An index whose calls run on its store's loop.
+struct LoopConfinedIndex: OpenRecordIndex {
+  let index: any OpenRecordIndex
+  let context: EventLoopContext
+
+  func isNeeded() async -> Bool { await context.run { await index.isNeeded() } }
+
+  func isCursor(_ text: String) -> Bool { index.isCursor(text) }
+
+  func open(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await context.run { () async throws(StoreError) in try await index.open(after: cursor) }
+  }
+
+  func count() async throws(StoreError) -> OpenCount {
+    try await context.run { () async throws(StoreError) in try await index.count() }
+  }
+
+  func open(matching filter: RecordFilter) async throws(StoreError) -> [RecordID] {
+    try await context.run { () async throws(StoreError) in try await index.open(matching: filter) }
+  }
+
+  func repair(after cursor: String?, isUrgent: Bool) async throws(StoreError) -> String? {
+    try await context.run { () async throws(StoreError) in
+      try await index.repair(after: cursor, isUrgent: isUrgent)
+    }
   }
 }
 

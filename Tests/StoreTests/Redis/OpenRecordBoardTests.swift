@@ -42,6 +42,40 @@ struct OpenRecordBoardTests {
     }
   }
 
+  @Test func `the wish for a repair is taken once, by whichever node`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let sibling = node.sibling()
+      defer { sibling.close() }
+      let board = RedisOpenRecordBoard(node.store.store)
+      let other = RedisOpenRecordBoard(sibling.store.store)
+      #expect(try await !other.takeRepairWish())
+      try await board.wishRepair()
+      try await other.wishRepair()
+      #expect(try await other.takeRepairWish())
+      #expect(try await !board.takeRepairWish())
+    }
+  }
+
+  @Test func `a step makes up for what the one before has waited too long or too short`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let nodes = node.store.store.nodes
+      /// The pause after a step of a millisecond, in milliseconds.
+      func pause(carrying milliseconds: Int64) async -> ClosedRange<Int64> {
+        await node.store.context.run {
+          let before = BootInstant.now
+          nodes.carriedPause = milliseconds * 1_000_000
+          nodes.walkStepped(nanoseconds: 1_000_000)
+          let low = (nodes.nextStepAt.nanoseconds - BootInstant.now.nanoseconds) / 1_000_000
+          return min(low, 0)...(nodes.nextStepAt.nanoseconds - before.nanoseconds) / 1_000_000
+        }
+      }
+      #expect(await pause(carrying: 0).upperBound >= 10)
+      #expect(await pause(carrying: 5).upperBound >= 15)
+      // A timer was late by seven.
+      #expect(await pause(carrying: -7).lowerBound <= 3)
+    }
+  }
+
   @Test func `a walk pauses for ten times as long as its last step took, and at most 200 ms`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let nodes = node.store.store.nodes

@@ -99,7 +99,9 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   /// Sends what is not sent yet.
   func write() async {
-    let (entries, ends) = (Array(added.values), Array(removed))
+    // In an order that does not depend on the hashes of this process, which the simulator would not repeat.
+    let entries = added.values.sorted { $0.id.text < $1.id.text }
+    let ends = removed.sorted { $0.text < $1.text }
     added = [:]
     removed = []
     guard !entries.isEmpty || !ends.isEmpty else { return }

@@ -58,9 +58,9 @@ public final class OpenRecordCounter: Service {
   /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
 
-  /// The duration of a turn to count. After a crash of the node that counts, another one takes over when the turn
-  /// expires.
-  private static let turn = Milliseconds.seconds(60)
+  /// The duration of a turn to count, which is extended with each pause. After a crash of the node that counts, another
+  /// one takes over when the turn expires.
+  private static let turn = Milliseconds.seconds(45)
 
   /// The age from which on a lapsed lease is a loss, in milliseconds: an owner that lives renews it before.
   private static let minLapse: Milliseconds = 5000
@@ -81,6 +81,8 @@ public final class OpenRecordCounter: Service {
     var isUrgent = false
     /// Whether this node walks, since it was the one that counted last.
     var isOwn = false
+    /// Whether a quick walk has ended since the last count, which may have found what that lacks.
+    var isCountDue = false
   }
 
   private let repair = Mutex(Repair())
@@ -107,7 +109,9 @@ public final class OpenRecordCounter: Service {
   /// Reads the count, or makes it. Returns the pause until the next time.
   private func look() async -> Duration {
     guard let board else { return max(Self.pause, await count(onProgress: {}) * 100) }
-    if let text = try? await board.lastCount(), let known = RecordCount.read(text) {
+    if !repair.withLock(\.isCountDue), let text = try? await board.lastCount(),
+      let known = RecordCount.read(text)
+    {
       last.withLock { $0 = known }
       return await repairIndex(by: board)
     }
@@ -115,7 +119,10 @@ public final class OpenRecordCounter: Service {
       repair.withLock { $0 = Repair() }
       return Self.pause
     }
-    repair.withLock { $0.isOwn = true }
+    repair.withLock {
+      $0.isOwn = true
+      $0.isCountDue = false
+    }
     let span = await count { [token] in _ = try? await board.takeTurn(token, for: Self.turn) }
     if let (count, at) = last.withLock({ $0 }) {
       let lifetime = max(Self.pause * 2, span * 4)
@@ -135,17 +142,23 @@ public final class OpenRecordCounter: Service {
     if (try? await board.takeRepairWish()) == true {
       repair.withLock { $0 = Repair(isUrgent: true, isOwn: true) }
     }
-    var walk = repair.withLock { $0 }
+    var (walk, isOver) = (repair.withLock { $0 }, false)
     repeat {
       do throws(AdminError) {
         walk.cursor = try await recordAdmin.repairIndex(after: walk.cursor, isUrgent: walk.isUrgent)
+        isOver = walk.cursor == nil
       } catch {
         break
       }
-    } while walk.cursor != nil && ContinuousClock.now < end && !Task.isCancelled
-    if walk.cursor == nil { walk.isUrgent = false }
-    repair.withLock { $0 = walk }
-    return max(.zero, end - ContinuousClock.now)
+    } while !isOver && ContinuousClock.now < end && !Task.isCancelled
+    if isOver {
+      // A small store is counted by a walk, which has found the same.
+      let usesIndex = await recordAdmin.usesIndex()
+      walk.isCountDue = walk.isUrgent && usesIndex
+      walk.isUrgent = false
+    }
+    repair.withLock { [walk] in $0 = walk }
+    return walk.isCountDue ? .zero : max(.zero, end - ContinuousClock.now)
   }
 
   /// Makes the count and returns its duration. Calls `onProgress` periodically.

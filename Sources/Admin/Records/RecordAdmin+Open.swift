@@ -21,6 +21,13 @@ extension RecordAdmin {
     }
   }
 
+  /// Whether open records are listed and counted by an index.
+  func usesIndex() async -> Bool {
+    let store = store
+    let isNeeded = try? await read { () throws(StoreError) in await store.openIndex?.isNeeded() }
+    return isNeeded == true
+  }
+
   /// A page of the open records that are wanted. It ends where it is full, or has taken its time.
   ///
   /// - Parameter isWalk: Whether the whole store is read, which alone finds all records that cannot be read.

@@ -46,6 +46,12 @@ class Scripts(unittest.TestCase):
     def test_throughput(self):
         self.good("throughput", "--duration", 2, "--rate", 200, "--p99-ms", 1000, svg=True)
 
+    def test_open(self):
+        # Two of the limits cannot be kept, and the script says so of these alone.
+        result = run("open", "--records", 12_000, "--open", 250, "--held", 2, "--rounds", 3, "--list-ms", 5000, "--count-ms", 0, "--find-ms", 0)
+        self.bad(result, "FAILED: a count takes", "FAILED: a search takes")
+        self.assertEqual(result.stdout.count("FAILED"), 2, result.stdout)
+
     def test_storm(self):
         self.good("storm", "--clients", 200, "--outage", 1, svg=True)
         self.good("storm", "--clients", 400, "--outage", 2, "--budget", 20)

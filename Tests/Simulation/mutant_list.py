@@ -151,8 +151,8 @@ MUTANTS = {
     "lost claims are kept": [
         (
             LIFECYCLE,
-            "case .fateUnknown: mayOwn = true",
-            "case .fateUnknown: mayOwn = !PLANTED",
+            "case .fateUnknown: unused = .givenBack(request)",
+            "case .fateUnknown: unused = PLANTED ? nil : .givenBack(request)",
         ),
     ],
     # Its delivery waits as a duplicate, and sends its request again.

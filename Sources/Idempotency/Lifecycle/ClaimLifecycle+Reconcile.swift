@@ -78,7 +78,8 @@ extension ClaimLifecycle {
     guard isAboutLast else {
       // The verdict is about another attempt than the one that is unknown now.
       state = .ended
-      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+      return .undo(
+        .keptUnknown(claim), .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
     guard case .applied(let outcome) = verdict else { return own(claim) }
     state = .settling(claim)

@@ -67,12 +67,8 @@ extension ClaimLifecycle {
     /// Claim again as another owner.
     case claimAgain
     case refuse(Problem)
-    /// Release the claim that the store may have granted, which was never used, and refuse.
-    case giveBack(Problem)
-    /// Release the claim that the store has granted, which was never used, and refuse.
-    case giveBackGrant(Claim, Problem)
-    /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
-    case markGrantUnknown(Claim, Problem)
+    /// End the record of the claim that the store has granted, or may have, and refuse.
+    case undo(UnusedClaim, Problem)
     /// Query the backend about the unknown outcome of the record's last attempt.
     ///
     /// `age`: the time since the loss.
@@ -83,9 +79,9 @@ extension ClaimLifecycle {
     case compare(by: Recipe)
     /// Forward the request without a record, as the route prescribes for a store that is unavailable.
     ///
-    /// If `mayOwn` is true, the store may have granted the claim all the same. The claim is released only if nothing
-    /// was sent. Otherwise its lease lapses, which correctly leaves the outcome unknown.
-    case forwardUnprotected(mayOwn: Bool)
+    /// `unused`: the claim, if the store may have granted it all the same. It is undone only if nothing was sent.
+    /// Otherwise its lease lapses, which correctly leaves the outcome unknown.
+    case forwardUnprotected(unused: UnusedClaim?)
   }
 
   /// Whether a claim is in progress.
@@ -149,7 +145,7 @@ extension ClaimLifecycle {
   public mutating func declined(_ claim: Claim) -> ClaimedAction {
     guard isClaimInProgress else { invariantBroken("declined outside of claiming") }
     state = .ended
-    return .markGrantUnknown(claim, unknownOutcome)
+    return .undo(.keptUnknown(claim), unknownOutcome)
   }
 
   /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the
@@ -161,12 +157,13 @@ extension ClaimLifecycle {
     if case .applying = state { return declined(claim) }
     state = .ended
     if known.conflict(with: claim.fingerprint) == .otherPayload {
-      return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
+      return .undo(
+        .givenBack(claim, by: route.policy), .payloadMismatch(status: route.policy.mismatchStatus))
     }
     guard case .lost = known.state else {
-      return .giveBackGrant(claim, .storeUnavailable())
+      return .undo(.givenBack(claim, by: route.policy), .storeUnavailable())
     }
-    return .markGrantUnknown(claim, unknownOutcome)
+    return .undo(.keptUnknown(claim), unknownOutcome)
   }
 
   /// Decides on a claim that failed. A delivery may run unprotected only if the store answers nobody, has reported
@@ -177,7 +174,7 @@ extension ClaimLifecycle {
   ///   - isDown: Whether the store answers nobody (`mayOpen` says where that counts).
   ///   - conflict: The reason, known to this process, for which the delivery must not run without a record.
   public mutating func claimFailed(
-    _ error: StoreError, isDown: Bool, conflict: KnownRecord.Conflict? = nil
+    _ error: StoreError, of request: ClaimRequest, isDown: Bool, conflict: KnownRecord.Conflict? = nil
   ) -> ClaimedAction {
     let mayRunUnprotected: Bool
     switch state {
@@ -190,19 +187,19 @@ extension ClaimLifecycle {
     default: invariantBroken("claimFailed outside of claiming")
     }
     state = .ended
-    let mayOwn: Bool
+    let unused: UnusedClaim?
     switch error {
     case .unreadable: return .refuse(.storeUnreadable())
     case .busy: return .refuse(.overloaded(.busy))
     case .refused: return .refuse(.storeUnavailable())
-    case .unavailable: mayOwn = false
-    case .fateUnknown: mayOwn = true
+    case .unavailable: unused = nil
+    case .fateUnknown: unused = .givenBack(request)
     }
-    if mayRunUnprotected, conflict == nil { return .forwardUnprotected(mayOwn: mayOwn) }
+    if mayRunUnprotected, conflict == nil { return .forwardUnprotected(unused: unused) }
     let problem: Problem =
       mayRunUnprotected && conflict == .otherPayload
       ? .payloadMismatch(status: route.policy.mismatchStatus) : .storeUnavailable()
-    return mayOwn ? .giveBack(problem) : .refuse(problem)
+    return unused.map { .undo($0, problem) } ?? .refuse(problem)
   }
 
   /// Ends the claim of a duplicate that may not wait, or that has waited long enough, and returns its refusal.
@@ -264,9 +261,9 @@ extension ClaimLifecycle {
       return claimed(outcome)
     case .failure(let error):
       var action = claimFailed(
-        error, isDown: isDown, conflict: known?.conflict(with: request.fingerprint))
+        error, of: request, isDown: isDown, conflict: known?.conflict(with: request.fingerprint))
       // The record must not become free for other nodes either. The claim's lease lapses, and it is unknown.
-      if case .lost = known?.state, case .giveBack(let problem) = action { action = .refuse(problem) }
+      if case .lost = known?.state, case .undo(_, let problem) = action { action = .refuse(problem) }
       if case .unreadable = error {
         known = known ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
       }

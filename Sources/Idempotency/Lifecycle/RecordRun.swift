@@ -326,7 +326,7 @@ extension RecordRun {
   public mutating func cut(isSent: Bool, now: BootInstant) -> (CutAction, Action) {
     switch state {
     case .running where !isSent:
-      state = .cut(.released(permitted(claim.onlyRejectedSoFar ? .deleted : uncountedRelease)))
+      state = .cut(.released(permitted(claim.unusedRelease(keeping: uncountedRelease))))
       return (.refuseAsUnsent, stopRenewing(now: now))
     case .running, .ending(.unknown), .listening:
       state = .cut(.unknown(.shutdown))

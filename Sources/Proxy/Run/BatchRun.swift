@@ -120,7 +120,7 @@ extension BatchRun {
     runner.noteClaimReply(requestedAt)
     let actions = zip(indices, replies).map { index, reply in (index, action(after: reply, about: index)) }
     // A granted claim has its keeper at once, and not behind what other replies lead to.
-    for case (let index, .forward(let claim)) in actions { own(index, claim) }
+    for case (let index, .forward(let claim)) in actions { await own(index, claim) }
     await withTaskGroup(of: Void.self) { group in
       for case (let index, .refuse(let problem)) in actions {
         group.addTask { [self] in await refuse(index, problem) }
@@ -163,7 +163,7 @@ extension BatchRun {
     if let action = worker.declined(reply, of: call) { return action }
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
-    case .failure(let error): return call.lifecycle.claimFailed(error, isDown: false)
+    case .failure(let error): return call.lifecycle.claimFailed(error, of: requests[index], isDown: false)
     }
   }
 
@@ -174,25 +174,19 @@ extension BatchRun {
 
   private func carryOut(_ action: ClaimLifecycle.ClaimedAction, about index: Int) async {
     switch action {
-    case .forward(let claim): own(index, claim)
+    case .forward(let claim): await own(index, claim)
     case .replay(let record): end(index, await element(of: record))
     case .wait(let leaseLeft): lifecycle.held(index, leaseLeft: leaseLeft)
     case .claimAgain: lifecycle.held(index, leaseLeft: 0)
     case .compare(let recipe):
       requests[index] = requests[index].changed(fingerprint: await fingerprint(of: index, by: recipe))
     case .refuse(let problem): await refuse(index, problem)
-    case .giveBack(let problem):
-      worker.giveBack(requests[index])
-      end(index, .refused(problem))
-    case .markGrantUnknown(let claim, let problem):
-      await worker.markUnknown(unused: claim)
+    case .undo(let unused, let problem):
+      await worker.undo(unused)
       end(index, .refused(problem))
     case .adopt(let claim, let completion):
       await carryOut(
         await runner.adopt(completion, with: claim, of: batch.calls[index]), about: index)
-    case .giveBackGrant(let claim, let problem):
-      worker.giveBack(granted: claim, on: batch.route)
-      end(index, .refused(problem))
     case .probe, .forwardUnprotected:
       invariantBroken("a step that no route with batch takes")
     }
@@ -226,17 +220,13 @@ extension BatchRun {
     return await worker.bodies.read(bytes, of: delivery.connection, work)
   }
 
-  private func own(_ index: Int, _ claim: Claim) {
+  private func own(_ index: Int, _ claim: Claim) async {
     let call = batch.calls[index]
     invariant(claim.id == call.id && owned[index] == nil, "an item of a batch gets another claim")
-    do throws(Problem) {
-      try runner.refuseAtEnd(batch.calls[index], orGiveBack: claim)
-      try runner.takeNewKey(for: call, orGiveBack: claim)
-      try runner.reserveCapture(call, orGiveBack: claim)
-    } catch {
+    do throws(Problem) { try runner.admit(claim, of: call) } catch {
+      await worker.undo(.givenBack(claim, by: batch.route.policy))
       return end(index, .refused(error))
     }
-    runner.countSighting(claim, of: call)
     owned[index] = worker.own(
       claim, of: call, for: delivery,
       firstRenewal: RecordRun.firstRenewal(of: claim.lease, at: index, among: batch.calls.count))

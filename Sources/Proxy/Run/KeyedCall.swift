@@ -123,14 +123,3 @@ public final class KeyedCall: @unchecked Sendable {
     delivery.request.framing == .none ? .none : .whole(body)
   }
 }
-
-extension ClaimRequest {
-  /// The claim, never used, that the store may have granted although its reply was lost. It can only be released: that
-  /// reads the id, the owner and the fingerprint, and the rest of a grant is not known without the reply.
-  func unusedClaim() -> Claim {
-    Claim(
-      id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),
-      followsUnknown: false, onlyRejectedSoFar: false, lease: lease, unknownRetention: unknownRetention,
-      remember: remember, requestedAt: BootInstant(nanoseconds: 0), attribution: attribution)
-  }
-}

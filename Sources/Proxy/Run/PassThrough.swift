@@ -257,9 +257,11 @@ extension PassThrough {
   /// Forwards the request and gives the client the response as it comes. Until the end, the process knows the record as
   /// in progress; after it as unknown if the backend may have run the request and the response was lost.
   ///
-  /// - Parameter mayOwn: Whether the store may have granted the claim all the same.
+  /// - Parameter unused: The claim, if the store may have granted it all the same.
   @inline(never)
-  func run(_ call: KeyedCall, without request: ClaimRequest, mayOwn: Bool) async throws(Problem) {
+  func run(
+    _ call: KeyedCall, without request: ClaimRequest, unused: UnusedClaim?
+  ) async throws(Problem) {
     var isLost = true
     defer {
       worker.environment.known.change(request.id) {
@@ -268,7 +270,7 @@ extension PassThrough {
     }
     guard delivery.isConnected else {
       isLost = false
-      if mayOwn { worker.giveBack(request) }
+      if let unused { await worker.undo(unused) }
       return
     }
     do throws(PassageFailure) {
@@ -278,7 +280,7 @@ extension PassThrough {
     } catch {
       if error.isUnsent {
         isLost = false
-        if mayOwn { worker.giveBack(request) }
+        if let unused { await worker.undo(unused) }
       }
       fail(error)
     }

@@ -31,14 +31,13 @@ extension RequestRunner {
   /// The memory of one item's call, claim and lease, about.
   private static var itemBytes: Int { 2 << 10 }
 
-  /// Counts the key of a claim that has made a new record. Gives the claim back, so that the record is gone, if the
-  /// quota is used up: a key that has a record is never refused for it.
-  func takeNewKey(for call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
+  /// Counts the key of a claim that has made a new record. If the quota is used up, the claim is to be undone, so that
+  /// the record is gone: a key that has a record is never refused for it.
+  func takeNewKey(of claim: Claim, for call: KeyedCall) throws(Problem) {
     guard let rate = configuration.limits.callerNewKeys, claim.ordinal == 1,
       call.route.policy.caller?.isShared != true,
       let wait = environment.quotas.refusal(ofNewKeyBy: call.caller.hashValue, at: rate, now: .now)
     else { return }
-    worker.giveBack(granted: claim, on: call.route)
     throw .quotaExceeded(.newKeys, retryAfter: wait)
   }
 }

@@ -97,18 +97,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
   }
 
-  /// Reserves the room for an owner that has none yet, because it has waited; gives its claim back if there is none.
-  func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
-    guard !delivery.reserveCapture(for: call.caller) else { return }
-    worker.giveBack(granted: claim, on: call.route)
-    throw .overloaded(.busy)
-  }
-
-  /// Refuses a request that is not sent yet once the process ends its runs: nobody would read the response.
-  func refuseAtEnd(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
-    guard worker.isStopping else { return }
-    worker.giveBack(granted: claim, on: call.route)
-    throw .overloaded(.draining)
+  /// Admits the owner of a granted claim to its run; otherwise the claim is to be undone.
+  func admit(_ claim: Claim, of call: KeyedCall) throws(Problem) {
+    // A process that ends its runs sends nothing any more: nobody would read the response.
+    guard !worker.isStopping else { throw .overloaded(.draining) }
+    try takeNewKey(of: claim, for: call)
+    // A delivery that has waited has no room yet.
+    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
+    countSighting(claim, of: call)
   }
 
   private func finish() {
@@ -218,23 +214,20 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         try await waitForChange(&wait, for: call, leaseLeft)
         guard delivery.isConnected else { return }
       case .claimAgain: request = request.changed(owner: worker.newOwner())
-      case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem),
-        .markGrantUnknown(_, let problem):
-        throw await refusal(problem, after: action, request, of: call)
-      case .forwardUnprotected(let mayOwn):
+      case .undo(let unused, let problem):
+        await worker.undo(unused)
+        throw await refusal(problem, of: call, request)
+      case .refuse(let problem): throw await refusal(problem, of: call, request)
+      case .forwardUnprotected(let unused):
         return try await PassThrough(runner: self, label: .unprotected)
-          .run(call, without: request, mayOwn: mayOwn)
+          .run(call, without: request, unused: unused)
       }
     }
   }
 
-  /// Ends the claim that a refusal leaves behind, and returns the problem that the client gets.
+  /// Returns the problem that a refused client gets.
   @inline(never)
-  private func refusal(
-    _ problem: Problem, after action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest,
-    of call: KeyedCall
-  ) async -> Problem {
-    await undoClaim(action, request, of: call)
+  private func refusal(_ problem: Problem, of call: KeyedCall, _ request: ClaimRequest) async -> Problem {
     if problem.code == .payloadMismatch {
       countMismatch(of: call)
       await explain(request, of: call)
@@ -261,27 +254,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(
     _ call: KeyedCall, owning claim: Claim
   ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
-    try refuseAtEnd(call, orGiveBack: claim)
-    try takeNewKey(for: call, orGiveBack: claim)
-    countSighting(claim, of: call)
-    try reserveCapture(call, orGiveBack: claim)
+    do throws(Problem) { try admit(claim, of: call) } catch {
+      await worker.undo(.givenBack(claim, by: call.route.policy))
+      throw error
+    }
     if call.route.policy.retries != nil, call.retried == nil {
       call.retried = RetriedCall(of: environment.retries.budget(of: call.route.policy.upstream.name))
     }
     return await OwnedRun.run(call, owning: claim, by: self)
-  }
-
-  /// Gives back the claim of a refused delivery, or marks its record unknown, as the action demands.
-  @inline(never)
-  private func undoClaim(
-    _ action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest, of call: KeyedCall
-  ) async {
-    switch action {
-    case .giveBack: worker.giveBack(request)
-    case .giveBackGrant(let claim, _): worker.giveBack(granted: claim, on: call.route)
-    case .markGrantUnknown(let claim, _): await worker.markUnknown(unused: claim)
-    default: break
-    }
   }
 
   /// The fingerprint by the recipe of a record that another configuration has made.
@@ -379,7 +359,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
     switch reply {
     case .success(let outcome): return call.lifecycle.claimed(outcome)
-    case .failure(let error): return call.lifecycle.claimFailed(error, isDown: isDown)
+    case .failure(let error): return call.lifecycle.claimFailed(error, of: request(), isDown: isDown)
     }
   }
 }

@@ -126,7 +126,10 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     while true {
       switch await sendClaim(request, of: call) {
       case .forward(let claim):
-        try runner.takeNewKey(for: call, orGiveBack: claim)
+        do throws(Problem) { try runner.takeNewKey(of: claim, for: call) } catch {
+          await worker.undo(.givenBack(claim, by: route.policy))
+          throw error
+        }
         return (.executed, Ownership(call: call, claim: claim))
       case .replay: return (.replayed, nil)
       case .wait:
@@ -135,16 +138,16 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .probe: return (.refused(.outcomeUnknown), nil)
       case .compare(let recipe):
         request = request.changed(fingerprint: await runner.fingerprint(of: call, by: recipe))
-      case .forwardUnprotected(let mayOwn):
-        if mayOwn { worker.giveBack(request) }
+      case .forwardUnprotected(let unused):
+        if let unused { await worker.undo(unused) }
         return (.unprotected, nil)
-      case .giveBack(let problem):
-        worker.giveBack(request)
+      case .undo(let unused, let problem):
+        await worker.undo(unused)
         return (.refused(RefusalReason(problem.code)), nil)
       case .refuse(let problem):
         if problem.code == .payloadMismatch { await runner.explain(request, of: call) }
         return (.refused(RefusalReason(problem.code)), nil)
-      case .giveBackGrant, .markGrantUnknown, .adopt, .claimAgain:
+      case .adopt, .claimAgain:
         invariantBroken("a claim decided by what it does not consult")
       }
     }
@@ -159,7 +162,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     } catch {
       let mayOpen = call.lifecycle.mayOpen(after: .failure(error))
       let isDown = mayOpen ? await worker.store.isDown(for: request.id) : false
-      return call.lifecycle.claimFailed(error, isDown: isDown)
+      return call.lifecycle.claimFailed(error, of: request, isDown: isDown)
     }
   }
 }
@@ -168,7 +171,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
 extension ShadowRun {
   /// Forwards the request, and ends its record after the client has the response.
   private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
-    guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim, on: route) }
+    guard delivery.isConnected else {
+      return await worker.undo(.givenBack(ownership.claim, by: route.policy))
+    }
     let owned = worker.own(ownership.claim, of: ownership.call, for: delivery)
     defer { owned.checkEnd() }
     do throws(PassageFailure) {

@@ -13,25 +13,35 @@ extension Worker {
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
 
-  /// Gives back a claim whose reply was lost: the store may have granted it.
-  func giveBack(_ request: ClaimRequest) {
-    giveBack(request.unusedClaim(), request.unusedRelease)
-  }
-
-  /// Gives back a claim that was granted and never used. A record that it made is deleted: its payload may be another
-  /// than that of the run for which the claim was refused.
-  ///
-  /// - Parameter route: Its route; `nil` if it is not known, so that the attempt counts as one that was sent.
-  func giveBack(granted claim: Claim, on route: Route? = nil) {
-    let isNew = claim.onlyRejectedSoFar
-    environment.known.change(claim.id) {
-      $0 = $0?.ended(by: claim, as: isNew ? .deleted : .released, nil, now: $1)
+  /// Undoes a claim that was never used. A mark has its reply, if any, when this returns. A release is sent in a task of
+  /// its own.
+  func undo(_ unused: UnusedClaim) async {
+    if case .released(let release) = unused.end {
+      if unused.isGranted { note(unused, nil) }
+      return giveBack(unused.claim, release)
     }
-    giveBack(claim, isNew ? .deleted : route?.policy.uncountedRelease ?? .remembered)
+    do throws(StoreError) {
+      let outcome = try await unused.end.send(of: unused.claim, to: store)
+      countSuperseded(outcome)
+      note(unused, outcome)
+    } catch {
+      // The lease lapses, which has the same effect.
+      note(unused, nil)
+      environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
+    }
   }
 
-  /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
-  /// Without memory for a long wait, and in a process that ends, it is tried once.
+  /// Notes the end for the time when the store is away. A run that was lost without a record counts as lost until the
+  /// store has marked it.
+  private func note(_ unused: UnusedClaim, _ outcome: OwnerOutcome?) {
+    environment.known.change(unused.claim.id) { known, now in
+      if case (.unknown, .done) = (unused.end, outcome) { known = known?.markedUnknown() }
+      known = known?.ended(by: unused.claim, as: unused.end.known, outcome, now: now)
+    }
+  }
+
+  /// Gives back a claim once no copy of it can take the record again, however long that takes. Without memory for a
+  /// long wait, and in a process that ends, it is tried once.
   private func giveBack(_ claim: Claim, _ release: Release) {
     let bytes = 1024
     let hasMemory = takeMemory(bytes)
@@ -60,23 +70,6 @@ extension Worker {
       environment.logger.warning(
         "an unused claim could not be released: its lease will lapse, and its outcome count as unknown, although its request was never sent",
         metadata: ["record": "\(claim.id.text)", "error": "\(error)"])
-    }
-  }
-
-  /// Marks a record unknown with a claim that was never used, because a run without a record was lost. If the store
-  /// gives no reply, the lease lapses, which has the same effect, and the run stays known as lost.
-  @inline(never)
-  func markUnknown(unused claim: Claim) async {
-    do throws(StoreError) {
-      let outcome = try await store.markUnknown(claim)
-      countSuperseded(outcome)
-      environment.known.change(claim.id) { known, now in
-        if case .done = outcome { known = known?.markedUnknown() }
-        known = known?.ended(by: claim, as: .unknown, outcome, now: now)
-      }
-    } catch {
-      environment.known.change(claim.id) { $0 = $0?.ended(by: claim, as: .unknown, nil, now: $1) }
-      environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
     }
   }
 

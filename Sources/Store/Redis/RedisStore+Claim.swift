@@ -198,7 +198,7 @@ extension RedisStore {
       return
     }
     do throws(StoreError) {
-      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : request.unusedRelease)
+      _ = try await release(claim, claim.unusedRelease(keeping: request.unusedRelease))
     } catch {
       throw .fateUnknown(shortage)
     }

@@ -94,7 +94,9 @@ struct ClaimLifecycleTests {
 
   @Test func `an unreadable record is never run, not even with on_store_failure: open`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9"), isDown: true) else {
+    guard
+      case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9"), of: .sample(), isDown: true)
+    else {
       Issue.record("an unreadable record was forwarded")
       return
     }
@@ -103,14 +105,17 @@ struct ClaimLifecycleTests {
 
   @Test func `a store that is down closes the route, or opens it with on_store_failure: open`() {
     var closed = ClaimLifecycle(route: .sample())
-    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused"), isDown: true) else {
+    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused"), of: .sample(), isDown: true)
+    else {
       Issue.record("a closed route forwarded without the store")
       return
     }
     #expect(problem.code == .storeUnavailable)
     #expect(problem.isRetryable)
     var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .forwardUnprotected(mayOwn: false) = open.claimFailed(.unavailable("refused"), isDown: true)
+    guard
+      case .forwardUnprotected(unused: nil) = open.claimFailed(
+        .unavailable("refused"), of: .sample(), isDown: true)
     else {
       Issue.record("an open route did not forward")
       return
@@ -123,8 +128,8 @@ struct ClaimLifecycleTests {
     let needsVerdict = if case .busy = error { false } else { true }
     let mayOpen = open.mayOpen(after: .failure(error))
     #expect(mayOpen == needsVerdict)
-    switch open.claimFailed(error, isDown: false) {
-    case .refuse(let problem), .giveBack(let problem):
+    switch open.claimFailed(error, of: .sample(), isDown: false) {
+    case .refuse(let problem), .undo(_, let problem):
       #expect(problem.isRetryable)
       #expect(problem.code == (needsVerdict ? .storeUnavailable : .overloaded))
     default: Issue.record("a route ran a request without a record while the store answers")
@@ -136,22 +141,29 @@ struct ClaimLifecycleTests {
 
   @Test func `a claim that may have been granted is released if it is not used`() {
     var closed = ClaimLifecycle(route: .sample())
-    guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut"), isDown: true) else {
+    let request = ClaimRequest.sample()
+    guard
+      case .undo(let unused, let problem) = closed.claimFailed(.fateUnknown("cut"), of: request, isDown: true)
+    else {
       Issue.record("a claim of unknown fate was kept")
       return
     }
-    #expect(problem.code == .storeUnavailable)
+    #expect(problem.code == .storeUnavailable && unused == .givenBack(request))
     // A request sent without a record must not free the one that it may have.
     var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    guard case .forwardUnprotected(mayOwn: true) = open.claimFailed(.fateUnknown("cut"), isDown: true) else {
+    guard
+      case .forwardUnprotected(let kept) = open.claimFailed(
+        .fateUnknown("cut"), of: request, isDown: true)
+    else {
       Issue.record("an open route did not forward")
       return
     }
+    #expect(kept == .givenBack(request))
   }
 
   @Test func `a store that refuses claims opens no route`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
-    expectRefusal(lifecycle.claimFailed(.refused("it may lose records"), isDown: true))
+    expectRefusal(lifecycle.claimFailed(.refused("it may lose records"), of: .sample(), isDown: true))
   }
 
   /// The reports of a store to a delivery that claims again.
@@ -165,23 +177,23 @@ struct ClaimLifecycleTests {
   ) {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(outcome)
-    expectRefusal(lifecycle.claimFailed(error, isDown: true))
+    expectRefusal(lifecycle.claimFailed(error, of: .sample(), isDown: true))
   }
 
   @Test func `a granted claim that is declined leaves its record unknown`() {
     var lifecycle = ClaimLifecycle(route: .sample())
-    guard case .markGrantUnknown(_, let problem) = lifecycle.declined(.sample()) else {
+    guard case .undo(let unused, let problem) = lifecycle.declined(.sample()) else {
       Issue.record("a record was made free whose outcome is on its way to the store")
       return
     }
-    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.code == .outcomeUnknown && unused == .keptUnknown(.sample()))
   }
 
   private func expectRefusal(
     _ action: ClaimLifecycle.ClaimedAction, sourceLocation: SourceLocation = #_sourceLocation
   ) {
     switch action {
-    case .refuse(let problem), .giveBack(let problem):
+    case .refuse(let problem), .undo(_, let problem):
       #expect(problem.code == .storeUnavailable, sourceLocation: sourceLocation)
     default: Issue.record("\(action)", sourceLocation: sourceLocation)
     }

@@ -28,7 +28,7 @@ struct KnownRecordTests {
     sourceLocation: SourceLocation = #_sourceLocation
   ) {
     switch action {
-    case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem):
+    case .refuse(let problem), .undo(_, let problem):
       #expect(problem.code == code, sourceLocation: sourceLocation)
     default: Issue.record("\(action)", sourceLocation: sourceLocation)
     }
@@ -63,7 +63,7 @@ struct KnownRecordTests {
 
   @Test func `lets one delivery of an unknown record run at a time`() {
     var known: KnownRecord?
-    guard case .forwardUnprotected(mayOwn: false) = Self.step(&known, Self.request(owner: 1)) else {
+    guard case .forwardUnprotected(unused: nil) = Self.step(&known, Self.request(owner: 1)) else {
       Issue.record("an unknown record did not run")
       return
     }
@@ -111,11 +111,11 @@ struct KnownRecordTests {
       let claim = Claim.sample()
       let action = lifecycle.replied(
         .success(.granted(claim)), to: Self.request(), isDown: true, known: &known, now: Self.now)
-      guard case .markGrantUnknown(claim, let problem) = action else {
+      guard case .undo(let unused, let problem) = action else {
         Issue.record("\(action)")
         return
       }
-      #expect(problem == .outcomeUnknown(retryAfter: .seconds(30)))
+      #expect(problem == .outcomeUnknown(retryAfter: .seconds(30)) && unused == .keptUnknown(claim))
       // Until the store has marked it, and whatever another owner does meanwhile.
       var other = ClaimLifecycle(route: route)
       let inFlight = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
@@ -152,16 +152,17 @@ struct KnownRecordTests {
 
   @Test func `releases the claim of another payload after a lost run`() {
     var known = Self.lost()
-    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    let route = Route.sample { $0.onStoreFailure = .open }
+    var lifecycle = ClaimLifecycle(route: route)
     let claim = Claim.sample(fingerprint: Self.otherPrint)
     let action = lifecycle.replied(
       .success(.granted(claim)), to: Self.request(Self.otherPrint), isDown: true, known: &known, now: Self.now
     )
-    guard case .giveBackGrant(claim, let problem) = action else {
+    guard case .undo(let unused, let problem) = action else {
       Issue.record("\(action)")
       return
     }
-    #expect(problem.code == .payloadMismatch)
+    #expect(problem.code == .payloadMismatch && unused == .givenBack(claim, by: route.policy))
     #expect(known == Self.lost())
   }
 

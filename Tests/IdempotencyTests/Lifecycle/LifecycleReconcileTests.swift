@@ -168,11 +168,12 @@ struct LifecycleReconcileTests {
   @Test(arguments: [ProbeVerdict.absent, .applied(outcome)])
   func `a verdict about an earlier attempt is of no use`(verdict: ProbeVerdict) {
     var lifecycle = Self.applying(verdict)
-    guard case .markGrantUnknown(_, let problem) = lifecycle.claimed(.granted(Self.claim(attempt: 5))) else {
+    let claim = Self.claim(attempt: 5)
+    guard case .undo(let unused, let problem) = lifecycle.claimed(.granted(claim)) else {
       Issue.record("a verdict was applied to another attempt")
       return
     }
-    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.code == .outcomeUnknown && unused == .keptUnknown(claim))
   }
 
   @Test(arguments: [(ProbeVerdict.absent, true), (.applied(outcome), false)])
@@ -187,7 +188,7 @@ struct LifecycleReconcileTests {
     }
     switch lifecycle.claimed(.granted(Self.claim(attempt: 5))) {
     case .forward: #expect(mayRun)
-    case .markGrantUnknown: #expect(!mayRun)
+    case .undo(let unused, _): #expect(!mayRun && unused.end == .unknown(nil))
     default: Issue.record("the claim was neither used nor marked")
     }
   }
@@ -261,7 +262,7 @@ struct LifecycleReconcileTests {
   @Test(arguments: [StoreError.fateUnknown("cut"), .unavailable("down"), .refused("no")])
   func `a take-over that got no reply is never given back`(error: StoreError) {
     var lifecycle = Self.applying(.absent)
-    guard case .refuse(let problem) = lifecycle.claimFailed(error, isDown: true) else {
+    guard case .refuse(let problem) = lifecycle.claimFailed(error, of: .sample(), isDown: true) else {
       Issue.record("an unknown record may have been made free")
       return
     }

@@ -28,6 +28,18 @@ extension Claim {
   }
 }
 
+extension ClaimRequest {
+  static func sample(
+    owner: OwnerToken = OwnerToken(high: 1, low: 2),
+    fingerprint: Fingerprint = Fingerprint(recipe: Recipe(), digest: .sample(2)),
+    unusedRelease: Release = .remembered
+  ) -> ClaimRequest {
+    ClaimRequest(
+      id: RecordID(.sample(1)), owner: owner, fingerprint: fingerprint, lease: .seconds(30), takeOver: .never,
+      unknownRetention: .seconds(60), remember: .seconds(60), unusedRelease: unusedRelease)
+  }
+}
+
 extension CompletedExchange {
   static func sample(
     status: Int, steering: Steering = Steering(), isDelete: Bool = false, isRelayed: Bool = false,

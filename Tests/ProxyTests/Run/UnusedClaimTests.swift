@@ -13,10 +13,19 @@ struct UnusedClaimTests {
     lease: .seconds(60), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60)
   ).granted
 
+  private static func giveBack(_ harness: WorkerHarness) {
+    let policy = RoutePolicy(
+      name: "orders", match: RouteMatch(),
+      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
+    harness.worker.context.task { [worker = harness.worker] in
+      await worker.undo(.givenBack(claim, by: policy))
+    }
+  }
+
   @Test func `a claim that was never used is given back even if there is no memory for a long wait`() {
     let harness = WorkerHarness()
     while harness.environment.captures.holdOutcome(1024, of: 1 << 20) {}
-    harness.worker.giveBack(granted: Self.claim)
+    Self.giveBack(harness)
     harness.run()
     #expect(harness.store.releases == [.deleted] && harness.worker.isIdle)
   }
@@ -24,7 +33,7 @@ struct UnusedClaimTests {
   @Test func `a stop gives back what was not given back before`() {
     let harness = WorkerHarness()
     harness.store.releaseFailure = ScriptedStore.away
-    harness.worker.giveBack(granted: Self.claim)
+    Self.giveBack(harness)
     harness.run()
     // Tried at once, before the client that is refused can come back.
     #expect(harness.store.releases == [.deleted] && !harness.worker.isIdle)

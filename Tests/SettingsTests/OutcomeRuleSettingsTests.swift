@@ -224,11 +224,25 @@ struct OutcomeRuleSettingsTests {
     ("[{status: 2xx, is: retry}]", "retry (200 and others)"),
     ("[{status: 201, is: deleted}]", "deleted (201)"),
     ("[{status: 200-201, is: unknown}]", "unknown (200 and others)"), ("[{status: 202, is: unknown}]", nil),
-    // A failure that a backend states in a response of success.
-    ("[{status: 200, json: {/errors: present}, is: deleted}]", nil),
-    ("[{header: {X-Failed: present}, is: retry}]", nil),
     ("[{status: 200, is: final}, {status: 2xx, is: retry}]", "retry (201 and others)"),
-    ("success_only", nil), ("stripe", nil),
+    // Every success may have it.
+    ("[{header: {Content-Type: present}, is: deleted}]", "deleted (200 and others)"),
+    ("[{header: {Date: present}, is: retry}]", "retry (200 and others)"),
+    ("[{json: {/n: present}, is: retry}]", "retry (200 and others)"),
+    ("[{json: {/n: present}, is: unknown}]", "unknown (200 and others)"),
+    ("[{status: 200, json: {/errors: present}, is: deleted}]", "deleted (200)"),
+    (
+      "[{status: 200, header: {A: present}, is: final}, {header: {Date: present}, is: retry}]",
+      "retry (200 and others)"
+    ),
+    // Success meets an earlier rule.
+    ("[{status: 2xx, is: final}, {header: {Date: present}, is: retry}]", nil),
+    ("[{status: 2xx, header: {Date: present}, is: final}, {header: {Date: present}, is: retry}]", nil),
+    // A failure that a backend states in a response of success.
+    ("[{status: 200, json: {/errors/0/code: PERSISTED_QUERY_NOT_FOUND}, is: deleted}]", nil),
+    ("[{header: {X-Failed: \"true\"}, is: retry}]", nil),
+    ("[{header: {X-Failed: \"true\", Date: present}, is: retry}]", nil),
+    ("[{status: [4xx, 500], header: {Date: present}, is: retry}]", nil), ("stripe", nil),
   ])
   func `a rule that counts success as none is warned of`(outcomes: String, text: String?) throws {
     let found = try load(route("outcomes: \(outcomes)")).ownWarnings.map(\.description)
@@ -236,6 +250,68 @@ struct OutcomeRuleSettingsTests {
     if let text {
       #expect(found.first?.contains("routes[0].outcomes: counts success under \(text): ") == true, "\(found)")
     }
+  }
+
+  @Test func `of a rule without a value the warning says how to mend it`() throws {
+    let ends = try ["[{header: {Date: present}, is: retry}]", "[{status: 2xx, is: retry}]"].map {
+      try load(route("outcomes: \($0)")).ownWarnings.map { $0.description.split(separator: "; ").last ?? "" }
+    }
+    #expect(
+      ends == [
+        [
+          "give the rule that names no value the statuses that it means, such as [4xx, 5xx], or the value by which a "
+            + "response says so"
+        ], ["take 2xx out of retry"],
+      ])
+  }
+
+  /// (The members of the route, the statuses and the class that are warned of, and the remedy.)
+  @Test(arguments: [
+    ("outcomes: {retry: [502, 504]}", "502, 504 under retry", "unknown: [502, 504]"),
+    (
+      "outcomes: {retry: [5xx]}", "502, 504, 520, 524, 527 under retry",
+      "unknown: [502, 504, 520, 524, 527]"
+    ),
+    (
+      "outcomes: [{status: [502, 504], is: retry}]", "502, 504 under retry",
+      "{status: [502, 504], is: unknown} as the first rule"
+    ),
+    (
+      "outcomes: [{status: 504, is: deleted}]", "504 under deleted",
+      "{status: [504], is: unknown} as the first rule"
+    ),
+    (
+      "outcomes: success_only, retries: {on: [502, 504]}", "502, 504, 520, 524, 527 under retry",
+      "{status: [502, 504, 520, 524, 527], is: unknown} as the first rule"
+    ),
+    ("outcomes: {retry: [5xx], unknown: [502, 504, 520, 524, 527]}", nil, ""),
+    ("outcomes: [success_only, {status: [502, 504, 520, 524, 527], is: unknown}]", nil, ""),
+    ("outcomes: [{status: 5xx, header: {Transient-Error: \"true\"}, is: retry}]", nil, ""),
+    ("outcomes: {retry: [500, 503]}", nil, ""), ("profile: webhook", nil, ""),
+    ("idempotency: \"off\", outcomes: {retry: [502]}", nil, ""),
+  ])
+  func `a status by which an intermediary knows nothing is warned of where it lets a request run again`(
+    members: String, statuses: String?, remedy: String
+  ) throws {
+    let found = try load(route(members)).ownWarnings.map(\.description)
+    #expect(found.count == (statuses == nil ? 0 : 1), "\(found)")
+    guard let statuses else { return }
+    let start = "routes[0].outcomes: counts \(statuses): a gateway or a CDN responds so when it does not know"
+    #expect(found.first?.contains(start) == true, "\(found)")
+    #expect(found.first?.contains("may then run it twice") == true, "\(found)")
+    #expect(found.first?.hasSuffix("write \(remedy)") == true, "\(found)")
+  }
+
+  @Test func `of several routes the same statuses are warned of once, and beside a profile at the retries`()
+    throws
+  {
+    let routes = "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    let inherited = try load(
+      upstream + "defaults: {caller: {parts: [address]}, outcomes: {retry: [502]}}\n" + routes
+    ).ownWarnings.map(\.description)
+    #expect(inherited.map { $0.contains("defaults.outcomes: counts 502 under retry") } == [true])
+    let webhook = try load(route("profile: webhook, retries: {on: [502]}")).ownWarnings.map(\.description)
+    #expect(webhook.map { $0.contains("routes[0].retries: counts 502, 504") } == [true], "\(webhook)")
   }
 
   @Test(arguments: [

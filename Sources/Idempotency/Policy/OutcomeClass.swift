@@ -22,8 +22,8 @@ public struct OutcomeTable: Hashable, Sendable {
   private static let retried = [
     307, 308, 401, 403, 407, 408, 412, 419, 421, 423, 425, 428, 429, 503, 521, 522, 523, 525, 526, 529, 530,
   ]
-  /// An intermediary does not know either: a gateway, or a CDN (520, 524, 527).
-  private static let unknown = [502, 504, 520, 524, 527]
+  /// The statuses by which an intermediary says that it does not know either: a gateway, or a CDN (520, 524, 527).
+  public static let ofIntermediaries = [502, 504, 520, 524, 527]
 
   private var classes: [OutcomeClass]
   /// The single status codes that the route lists itself.
@@ -56,7 +56,7 @@ public struct OutcomeTable: Hashable, Sendable {
     own = [.final: final, .retry: retry, .unknown: unknown]
     classes = Array(repeating: .final, count: 600)
     for status in Self.retried { classes[status] = .retry }
-    for status in Self.unknown { classes[status] = .unknown }
+    for status in Self.ofIntermediaries { classes[status] = .unknown }
     let lists = [(OutcomeClass.final, final), (.retry, retry), (.unknown, unknown)]
     for (outcome, patterns) in lists {
       for case .hundred(let hundred) in patterns {
@@ -82,6 +82,28 @@ public struct OutcomeTable: Hashable, Sendable {
   /// The verdict of the first rule that decides by this status alone; `nil` if none does.
   public func decided(_ status: Int) -> OutcomeRule.Verdict? {
     rules?.list.first { $0.isByStatus && $0.fits(status: status) }?.verdict
+  }
+
+  /// The verdict on responses of this status where no rule applies that looks at more.
+  public func verdict(byStatus status: Int) -> OutcomeRule.Verdict {
+    if let verdict = decided(status) { return verdict }
+    return switch self[status] {
+    case .final: .final
+    case .retry: .retry
+    case .unknown: .unknown
+    }
+  }
+
+  /// Whether responses of this status may get the verdict whatever values their fields and members have: by the status
+  /// alone, or by a rule that wants a field or a member with any value.
+  public func mayBe(_ verdict: OutcomeRule.Verdict, whateverValues status: Int) -> Bool {
+    if self.verdict(byStatus: status) == verdict { return true }
+    let rules = (rules?.list ?? []).filter { $0.fits(status: status) }
+    return rules.indices.contains { index in
+      let rule = rules[index]
+      return rule.verdict == verdict && !rule.wantsValue
+        && !rules[..<index].contains { $0.covers(conditionsOf: rule) }
+    }
   }
 
   /// Whether responses of this status may be of class `retry`, at least by a rule that looks at more.

@@ -81,6 +81,11 @@ public struct OutcomeRule: Hashable, Sendable {
   /// Whether the status alone decides.
   public var isByStatus: Bool { headers.isEmpty && members.isEmpty }
 
+  /// Whether one of the conditions is a value, and not only that something is there.
+  var wantsValue: Bool {
+    headers.contains { $0.wanted != .present } || members.contains { $0.wanted != .present }
+  }
+
   public func fits(status: Int) -> Bool { statuses.isEmpty || statuses.contains { $0.contains(status) } }
 
   /// Whether the rule names this status code alone, and not only a range that has it.

@@ -205,35 +205,6 @@ extension RoutePolicy {
       + "shorter settle at upstreams.\(upstream.name)"
   }
 
-  /// The doubts about the classes of success.
-  var successWarnings: [String] {
-    guard isEnforced else { return [] }
-    var warnings: [String] = []
-    for verdict in [OutcomeRule.Verdict.retry, .deleted] {
-      guard let statuses = successes(of: verdict) else { continue }
-      warnings.append(
-        "counts success under \(verdict.rawValue) (\(statuses)): the record is released, and the next delivery of a "
-          + "request that has succeeded runs again; take 2xx out of \(verdict.rawValue)")
-    }
-    if let statuses = successes(of: .unknown) {
-      warnings.append(
-        "counts success under unknown (\(statuses)): the next delivery of a request that has succeeded gets 409 "
-          + "outcome_unknown in place of its response; take 2xx out of unknown")
-    }
-    return warnings
-  }
-
-  /// The statuses of success with a verdict, such as `200 and others`; `nil` if there are none. 202 may be unknown, since
-  /// it leaves the outcome open (RFC 9110, section 15.3.3). A rule that looks at more than the status may mean what a
-  /// backend calls a failure.
-  private func successes(of verdict: OutcomeRule.Verdict) -> String? {
-    let statuses = (200..<300).filter { status in
-      outcomes[status] == verdict.outcome && (outcomes.decided(status) == .deleted) == (verdict == .deleted)
-        && (verdict != .unknown || status != 202)
-    }
-    return statuses.first.map { "\($0)\(statuses.count > 1 ? " and others" : "")" }
-  }
-
   /// The reason why responses are never replayed; `nil` if there is none.
   var responseWarning: String? {
     guard isEnforced, maxResponseBody == 0 else { return nil }

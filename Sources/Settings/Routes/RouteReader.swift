@@ -90,6 +90,12 @@ struct RouteReader {
       [policy.unknownWarning].compactMap(\.self), section, "unknown_retention", "on_unknown", or: "on_unknown"
     )
     inherited.warn(policy.successWarnings, section, "outcomes")
+    // A profile's classes are meant, but for the retries that are added to them.
+    if section["profile"] == nil || section["outcomes"] != nil {
+      inherited.warn([policy.intermediaryWarning].compactMap(\.self), section, "outcomes")
+    } else if policy.repeatsAfterIntermediaries {
+      inherited.warn([policy.intermediaryWarning].compactMap(\.self), section, "retries")
+    }
     inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
     inherited.warn(policy.fingerprintWarnings, section, "fingerprint")
     inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")

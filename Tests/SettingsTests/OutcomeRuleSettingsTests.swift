@@ -149,6 +149,18 @@ struct OutcomeRuleSettingsTests {
       "outcomes: [{header: {A b: c}, is: retry}]",
       "outcomes[0].header.A b: must name a header field, such as Transient-Error, and be there once"
     ),
+    (
+      #"outcomes: [{header: {A: " a "}, is: retry}]"#,
+      #"outcomes[0].header.A: must be a field's whole value in one line, without white space around it: write "a""#
+    ),
+    (
+      #"outcomes: [{header: {A: "a\nb"}, is: retry}]"#,
+      #"outcomes[0].header.A: must be a field's whole value in one line, without white space around it: write "a b""#
+    ),
+    (
+      #"outcomes: [{header: {A: "\ta"}, is: retry}]"#,
+      #"outcomes[0].header.A: must be a field's whole value in one line, without white space around it: write "a""#
+    ),
     ("outcomes: [{json: {}, is: retry}]", "outcomes[0].json: must name a member, such as {/code: not_found}"),
     (
       "outcomes: [{json: {code: a}, is: retry}]",
@@ -166,6 +178,29 @@ struct OutcomeRuleSettingsTests {
     let found = issues(route(members))
     #expect(found.count == 1, "\(found)")
     #expect(found.first?.hasSuffix("routes[0].\(issue)") == true, "\(found)")
+  }
+
+  /// They are dropped from a backend's response, and stand in that of a Semel behind this one.
+  @Test(arguments: [
+    "Idempotency-Status", "idempotent-replayed", "Idempotency-Recorded-At", "Idempotency-Expires",
+  ])
+  func `a rule by a field of Semel's own is refused`(name: String) {
+    for value in ["present", "executed"] {
+      let found = issues(route("outcomes: [{status: 5xx, header: {\(name): \(value)}, is: unknown}]"))
+      #expect(found.count == 1, "\(found)")
+      let start =
+        "outcomes[0].header.\(name): is a field that Semel writes itself and drops from every backend's"
+      #expect(found.first?.contains(start) == true, "\(found)")
+      #expect(found.first?.hasSuffix("such as json: {/code: outcome_unknown}") == true, "\(found)")
+    }
+  }
+
+  @Test func `a rule by a field with which a backend steers is taken`() throws {
+    for name in ["Idempotency-Outcome", "Idempotency-Retention", "Idempotency-Key"] {
+      #expect(issues(route("outcomes: [{status: 5xx, header: {\(name): present}, is: unknown}]")).isEmpty)
+    }
+    let whole = try table(#"[{status: 500, header: {A: "a\tb é"}, is: retry}]"#)
+    #expect(whole.rules?.list.first?.headers.map(\.wanted) == [.text("a\tb é")])
   }
 
   /// Rules of which the last is never met, and others.

@@ -65,6 +65,11 @@ struct ReconcileSettingsTests {
       "reconcile.absent.json.code: must be a JSON pointer that begins with a slash, such as /code"
     ),
     (
+      #"on_unknown: reconcile, reconcile: {path: "/{request_id}", absent: {header: {A: "b\nc"}}}"#,
+      "reconcile.absent.header.A: must be a field's whole value in one line, without white space around it: write "
+        + #""b c""#
+    ),
+    (
       "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", applied: [99]}",
       "reconcile.applied[0]: must be a status from 200 to 599"
     ),

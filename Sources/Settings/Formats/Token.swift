@@ -31,6 +31,26 @@ enum Token {
     .hopByHop, .length, .ownRequest, .ownResponse, FieldNameSet(.expect),
   ]
 
+  /// A field's whole value, in a condition on a response. No field has one with white space at its ends or with a
+  /// control character (RFC 9110, section 5.5). It may be empty.
+  static func fieldValue(_ text: String) throws(Refusal) -> String {
+    let scalars = text.unicodeScalars
+    let ends = [scalars.first, scalars.last].compactMap(\.self)
+    guard !ends.contains(where: isWhiteSpace), !scalars.contains(where: isControl) else {
+      let words = scalars.split { isWhiteSpace($0) || isControl($0) }.map(String.init)
+      throw Refusal(
+        "must be a field's whole value in one line, without white space around it: write "
+          + "\"\(words.joined(separator: " "))\"")
+    }
+    return text
+  }
+
+  private static func isWhiteSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.value < 0x20 && scalar != "\t" || scalar.value == 0x7F
+  }
+
   /// A scheme of `Authorization`, in lower case.
   static func scheme(_ text: String) throws(Refusal) -> String {
     guard isToken(text) else { throw Refusal("must be a scheme of Authorization, such as GNAP") }

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 extension OutcomeRule {
   /// The example of a rule in error messages.
@@ -78,7 +79,14 @@ extension Notation<[OutcomeRule.Field]> {
           value.refuseName("must name a header field, such as Transient-Error, and be there once")
           return nil
         }
-        return value.text("a header's value, or present")
+        if FieldName.isOfSemel(name) {
+          value.refuseName(
+            "is a field that Semel writes itself and drops from every backend's response, also from that of another "
+              + "Semel; go by Idempotency-Outcome, which a backend sends, or by its body, such as json: {/code: "
+              + "outcome_unknown}")
+          return nil
+        }
+        return value.parsed("a header's value, or present", Token.fieldValue)
           .map { OutcomeRule.Field(name: name.lowercased(), wanted: .init($0)) }
       }
     },
@@ -101,4 +109,12 @@ extension Notation<[OutcomeRule.BodyMember]> {
       }
     },
     show: { $0.isEmpty ? nil : .members($0.map { Shown.Member($0.pointer, $0.wanted.shown) }) })
+}
+
+extension FieldName {
+  /// Whether a field is one of Semel's own in its responses. Those by which a backend steers are the backend's.
+  fileprivate static func isOfSemel(_ name: String) -> Bool {
+    let own = FieldNameSet.ownResponse.subtracting(FieldNameSet(.idempotencyOutcome, .idempotencyRetention))
+    return own.contains(Array(name.lowercased().utf8).withUnsafeBytes(FieldName.recognise))
+  }
 }

@@ -153,7 +153,8 @@ extension Notation<[ReconcilePolicy.Field]> {
           value.refuseName("must name a header field, such as X-Order-Lookup")
           return nil
         }
-        return value.text("a header's value").map { ReconcilePolicy.Field(name: name, value: $0) }
+        return value.parsed("a header's value", Token.fieldValue)
+          .map { ReconcilePolicy.Field(name: name, value: $0) }
       }
     }, show: { .members($0.map { Shown.Member($0.name, .text($0.value)) }) })
 }

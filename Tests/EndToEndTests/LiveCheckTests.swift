@@ -50,6 +50,29 @@ struct LiveCheckTests {
     }
   }
 
+  @Test(arguments: [
+    "200 OK\r\nX: a\r\n b\r\nContent-Length: 1\r\n\r\na", "200 OK\r\nX : a\r\nContent-Length: 1\r\n\r\na",
+    "200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+    "204 No Content\r\nContent-Length: 1\r\n\r\n", "200 OK\r\nContent-Length: 1\r\n\r\nabc",
+  ])
+  func `a fault that is put right, and costs no response, is not mentioned`(response: String) async throws {
+    let (exit, errors, _) = try await check(responding: "HTTP/1.1 " + response)
+    #expect(exit == .code(0) && errors.isEmpty, "\(errors)")
+  }
+
+  @Test func `a backend that does not speak HTTP/2 where it must is a warning that says so`() async throws {
+    let server = try RawServer { connection in
+      _ = try connection.readRequest()
+      try connection.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+      connection.readToEnd()
+    }
+    let (exit, errors) = try await check(
+      "http://127.0.0.1:\(server.port)", ", http2: prior_knowledge, connect_retries: 0")
+    #expect(exit == .code(0))
+    let start = "warning: upstreams.orders: the backend cannot be reached: the backend does not speak HTTP/2: "
+    #expect(errors.hasPrefix(start) && errors.hasSuffix("; write http2: off for HTTP/1.1"), "\(errors)")
+  }
+
   @Test func `a response that only the end of its connection delimits is a warning`() async throws {
     let (exit, errors, _) = try await check(responding: "HTTP/1.1 200 OK\r\n\r\nabc")
     #expect(exit == .code(0))

@@ -105,7 +105,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
       if isOpen, machine.isServing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
       return leave()
     }
-    if self.error == nil { self.error = error }
+    if self.error == nil {
+      self.error = !ready.isSet && error is any NIOHTTP2Error ? OtherProtocol() : error
+    }
     close()
   }
 
@@ -125,6 +127,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private func settled() {
     rest()
     ready.set(machine.maxStreams > 0 ? .success(()) : .failure(TakesNothing()))
+  }
+
+  /// The bytes before the backend's settings are none of HTTP/2.
+  private struct OtherProtocol: Error, CustomStringConvertible {
+    var description: String {
+      "the backend does not speak HTTP/2: it begins with bytes of another protocol; write http2: off for HTTP/1.1"
+    }
   }
 
   private struct TakesNothing: Error, CustomStringConvertible {

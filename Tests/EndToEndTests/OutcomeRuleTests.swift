@@ -131,6 +131,8 @@ struct OutcomeRuleTests {
       let busy = #"{"code":"busy"}"#
       let cases: [(reply: Reply, label: String)] = [
         (Reply(400, body: busy), "not-stored"), (Reply(400, body: busy, framing: .chunked), "not-stored"),
+        // A part of it may be missing.
+        (Reply(400, body: busy, framing: .close), "executed; kept=no"),
         // It is read on another thread.
         (Reply(400, body: Self.filled(40_000)), "not-stored"),
         (Reply(400, body: Self.filled(70_000)), "executed; kept=no"),
@@ -143,6 +145,17 @@ struct OutcomeRuleTests {
         let response = try await rig.order("k\(index)")
         #expect(response.idempotencyStatus == label, "\(index)")
       }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `success whose end is not certain is no retry by its body`(store: StoreKind) async throws {
+    try await Rig.run(Self.configuration("[{json: {/e: present}, is: retry}]", store: store)) { rig in
+      rig.backend.on(
+        "/v1/orders", inTurn: [Reply(200, body: #"{"e":1}"#, framing: .close), Reply(201, body: "twice")])
+      expectExecuted(try await rig.order("k"), 200, isKept: false)
+      expectRefused(try await rig.order("k"), 409, "response_not_kept", retryable: false)
+      #expect(rig.backend.requests.count == 1)
     }
   }
 

@@ -31,8 +31,10 @@ public struct ResponseSigns: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - body: The whole body; `nil` if it is not known, and so proves nothing.
+  ///   - mayBeCut: Whether the body may be a part of one. It may show that the request ran then, not that it did not.
   ///   - isGraphQL: Whether the route matches by GraphQL operations.
-  init(of head: MessageHead, body: ByteBuffer?, isGraphQL: Bool) {
+  init(of head: MessageHead, body: ByteBuffer?, mayBeCut: Bool, isGraphQL: Bool) {
+    let whole = mayBeCut ? nil : body
     switch head.status {
     case 408: mayFollowRun = body.map(Self.hasGivenUp) ?? false
     case 409:
@@ -42,10 +44,10 @@ public struct ResponseSigns: Sendable, Equatable {
       hasRetryAfter = Self.saysWhen(head) && !head.fields.contains { Self.isOfVarnish($0, in: head) }
       mayFollowRun =
         head.fields.contains { Self.isOfIntermediary($0, in: head) } || body.map(Self.tellsOfRun) ?? false
-      statesUnsent = body.map(Self.statesUnsent) ?? false && !Self.followsTries(head)
+      statesUnsent = whole.map(Self.statesUnsent) ?? false && !Self.followsTries(head)
     default: break
     }
-    if isGraphQL, let body, !head.hasContentCoding { lacksDocument = Self.lacksDocument(body) }
+    if isGraphQL, let whole, !head.hasContentCoding { lacksDocument = Self.lacksDocument(whole) }
   }
 }
 

@@ -31,10 +31,13 @@ public struct Steering: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - body: The whole body; `nil` if it is not known.
+  ///   - mayBeCut: Whether only the connection's end delimits the body. It meets no rule then, and lets nothing run
+  ///     again.
   ///   - policy: That of the request's route.
-  public init(of head: MessageHead, body: ByteBuffer? = nil, by policy: RoutePolicy) {
-    signs = ResponseSigns(of: head, body: body, isGraphQL: policy.match.graphql != nil)
-    rule = policy.outcomes.rules?.match(head, body: body)
+  public init(of head: MessageHead, body: ByteBuffer? = nil, mayBeCut: Bool = false, by policy: RoutePolicy) {
+    signs = ResponseSigns(
+      of: head, body: body, mayBeCut: mayBeCut, isGraphQL: policy.match.graphql != nil)
+    rule = policy.outcomes.rules?.match(head, body: mayBeCut ? nil : body)
     var outcomes = FieldValue.missing
     var retentions = FieldValue.missing
     for field in head.fields {

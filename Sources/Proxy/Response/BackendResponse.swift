@@ -8,7 +8,8 @@ import Wire
 /// A class, so that it is not copied into the frame of every step that has it.
 final class BackendResponse {
   let head: MessageHead
-  private let isDelimitedByClose: Bool
+  /// Whether only the connection's end delimits the body, so that a part of it may be missing.
+  let isDelimitedByClose: Bool
   private let trailers: ByteBuffer
   /// The whole body, or the last piece of one that was relayed.
   private let body: ByteBuffer

@@ -101,7 +101,7 @@ extension BatchRun {
     let (message, route) = (head.head, batch.route)
     let isRead = route.policy.outcomes.rules?.readsBody(of: message) ?? false
     let steering = await readJSON(isRead ? body?.readableBytes ?? 0 : 0) {
-      Steering(of: message, body: body, by: route.policy)
+      Steering(of: message, body: body, mayBeCut: head.isDelimitedByClose, by: route.policy)
     }
     return Reply(
       head: message, steering: steering,

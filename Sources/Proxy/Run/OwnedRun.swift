@@ -83,7 +83,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     let steering =
       needsOtherThread(toRead: response)
       ? await readElsewhere(response)
-      : Steering(of: response.head, body: response.wholeBody, by: call.route.policy)
+      : Steering(
+        of: response.head, body: response.wholeBody, mayBeCut: response.isDelimitedByClose,
+        by: call.route.policy)
     switch decision(on: response, steering) {
     case .complete(let retention, let remember):
       if let reason = response.unkeptReason(by: call.route) { owned.noteUnkept(reason) }
@@ -112,7 +114,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
 
   /// Whether a rule of the route reads a body that is too large to be read on the loop.
   private func needsOtherThread(toRead response: BackendResponse) -> Bool {
-    guard let rules = call.route.policy.outcomes.rules, let body = response.wholeBody else { return false }
+    guard let rules = call.route.policy.outcomes.rules, let body = response.wholeBody,
+      !response.isDelimitedByClose
+    else { return false }
     return rules.readsBody(of: response.head) && !worker.bodies.mayReadOnLoop(body.readableBytes)
   }
 

@@ -100,6 +100,32 @@ struct OutcomeRuleTests {
     #expect(Self.outcome(201, body: body, on: route) == .final)
   }
 
+  /// A part of it may be missing.
+  @Test func `a body that only the end of its connection delimits meets no rule, and the next one counts`() {
+    let missing = #"{"errors":[{"extensions":{"code":"PERSISTED_QUERY_NOT_FOUND"}}]}"#
+    func outcome(_ status: Int, _ body: String, _ rules: [OutcomeRule], mayBeCut: Bool) -> OutcomeClass {
+      let route = Self.route(rules) { $0.match.graphql = .mutation }
+      let steering = Steering(
+        of: Self.head(status), body: ByteBuffer(string: body), mayBeCut: mayBeCut, by: route.policy)
+      return route.policy.outcomeClass(of: status, steering: steering, claim: .sample())
+    }
+    let byBody = Self.rule(json: ["/e": .present], is: .retry)
+    for (behind, outcomes) in [
+      (nil, (OutcomeClass.final, OutcomeClass.unknown)),
+      (Self.rule([200...200, 502...502], is: .unknown), (.unknown, .unknown)),
+      (Self.rule([200...200, 502...502], is: .final), (.final, .final)),
+    ] as [(OutcomeRule?, (OutcomeClass, OutcomeClass))] {
+      let rules = [byBody] + [behind].compactMap(\.self)
+      #expect(outcome(200, #"{"e":1}"#, rules, mayBeCut: true) == outcomes.0)
+      #expect(outcome(502, #"{"e":1}"#, rules, mayBeCut: true) == outcomes.1)
+      #expect(outcome(200, #"{"e":1}"#, rules, mayBeCut: false) == .retry)
+    }
+    // The same holds for what a response says of its sender, unless the request may have run by it.
+    #expect(outcome(200, missing, [], mayBeCut: true) == .final)
+    #expect(outcome(200, missing, [], mayBeCut: false) == .retry)
+    #expect(outcome(408, #"{"code":"canceled"}"#, [], mayBeCut: true) == .unknown)
+  }
+
   @Test func `behind a rule that the body does not meet the next one counts`() {
     let route = Self.route([
       Self.rule([400...499], json: ["/code": .text("a"), "/more": .present], is: .deleted),

@@ -24,6 +24,12 @@ struct CallerFormTests {
   @Test(arguments: [
     ("jwt:sub|cookie:sid", #"must have one space on each side of |; write "jwt:sub | cookie:sid""#),
     ("jwt:sub| cookie:sid", #"must have one space on each side of |; write "jwt:sub | cookie:sid""#),
+    ("header:A || header:B", #"must have one space on each side of |; write "header:A | header:B""#),
+    ("header:A | | header:B", #"must have one space on each side of |; write "header:A | header:B""#),
+    (
+      "query:a|b|header:B | address",
+      #"must have one space on each side of |; write "query:a|b | header:B | address""#
+    ),
     ("jwt:sub | jwt:sub", "names jwt:sub twice; take one of them out"),
     (
       "address | jwt:sub",
@@ -31,7 +37,7 @@ struct CallerFormTests {
     ),
     (
       "jwt:sub | sid",
-      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; did you "
+      "must be \(callerForms); did you "
         + "mean header:sid?"
     ),
     (

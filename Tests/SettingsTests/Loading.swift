@@ -3,6 +3,11 @@ import Settings
 /// The beginning of a minimal file, in one line: tests write theirs from line 2 on.
 let upstream = "upstreams: {backend: {url: \"http://127.0.0.1:9000\"}}\n"
 
+/// The forms of a caller's part in error messages.
+let callerForms =
+  "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, basic:user, sigv4:access_key, client_certificate "
+  + "or address; header?:NAME for one that may be missing; or alternatives such as \"jwt:sub | cookie:sid\""
+
 /// The settings of a file that has to be right.
 func load(_ text: String, environment: [String: String] = [:]) throws -> Settings {
   try Settings.load(text: text, file: "semel.yaml", environment: environment).get()

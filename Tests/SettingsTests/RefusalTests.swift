@@ -295,7 +295,7 @@ struct RefusalTests {
     (
       "routes: [{name: r, caller: {}}]",
       "2:28: routes[0].caller: must have parts that say who the caller is: "
-        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; or shared: true for all clients"
+        + "\(callerForms); or shared: true for all clients"
     ),
     (
       "routes: [{name: a, idempotency: off}, {name: a, idempotency: off}]",
@@ -312,7 +312,7 @@ struct RefusalTests {
     (
       "defaults: {caller: {parts: []}}\nroutes: [{name: r}]",
       "2:28: defaults.caller.parts: must name at least one part: "
-        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+        + "\(callerForms)"
     ),
     ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
     (

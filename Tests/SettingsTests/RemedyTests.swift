@@ -5,7 +5,7 @@ import Testing
 struct RemedyTests {
   private static let header = "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
   private static let part =
-    "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+    "must be \(callerForms)"
 
   @Test(arguments: [
     ("jwt: sub", "jwt:sub"), ("jwt:sub ", "jwt:sub"), (#"jwt:\tsub"#, "jwt:sub"), ("cookie: s", "cookie:s"),

@@ -363,11 +363,11 @@ struct RouteRefusalTests {
   @Test(arguments: [
     (
       "parts: []", 36, "caller.parts",
-      "must name at least one part: header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+      "must name at least one part: \(callerForms)"
     ),
     (
       "parts: [me]", 37, "caller.parts[0]",
-      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; "
+      "must be \(callerForms); "
         + "did you mean header:me?"
     ),
     (
@@ -385,11 +385,11 @@ struct RouteRefusalTests {
     (
       "shared: false", 28, "caller",
       "must have parts that say who the caller is: "
-        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; or shared: true for all clients"
+        + "\(callerForms); or shared: true for all clients"
     ),
     (
       "parts: [\"user:x\"]", 37, "caller.parts[0]",
-      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+      "must be \(callerForms)"
     ),
     ("parts: [\"cookie:a=b\"]", 37, "caller.parts[0]", "must name a cookie, such as cookie:session"),
     (

@@ -119,8 +119,7 @@ struct SyntaxTests {
           + "endpoint, spelling, content_coding, forward_key, fingerprint, mismatch_status, in_flight_status, echo_key, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, released, behind, on_unknown, max_attempts, on_store_failure, max_request_body, "
           + "body_timeout, max_response_body, response_timeout, set_cookie, record, replay, batch, stream, cors, shadow, retries, reconcile",
-        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, "
-          + "client_certificate or address; did you mean header:x?",
+        "6:22: routes[1].caller.parts[0]: must be \(callerForms); did you mean header:x?",
         "7:10: workers: must be a whole number from 0 to 1024",
         "9:18: upstreams.backend.url: must be http://host:port, https://host:port or unix:/path",
       ])

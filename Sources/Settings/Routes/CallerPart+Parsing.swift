@@ -1,8 +1,10 @@
 import Idempotency
 
 extension CallerPart {
+  /// The forms of a part, for the reference and error messages.
   static let allowed =
-    "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
+    "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, basic:user, sigv4:access_key, client_certificate "
+    + "or address; header?:NAME for one that may be missing; or alternatives such as \"jwt:sub | cookie:sid\""
 
   /// The maximum number of alternatives of one part. Each may cost a search of the whole body.
   static let maxAlternatives = 8
@@ -11,8 +13,10 @@ extension CallerPart {
   static func read(_ text: String) throws(Refusal) -> CallerPart {
     var parts: [CallerPart] = []
     let texts = text.components(separatedBy: separator)
+    for one in texts where isJoined(one) {
+      throw Refusal("must have one space on each side of |; write \"\(separated(text))\"")
+    }
     for text in texts {
-      try refuseJoined(text)
       let part = try SourceText.parse(text, parseOne)
       guard texts.count == 1 || !part.isOptional else {
         throw Refusal("has the optional part \(part.text) among alternatives; take its question mark out")
@@ -31,15 +35,24 @@ extension CallerPart {
     return parts.count == 1 ? parts[0] : .either(parts)
   }
 
-  /// Refuses alternatives without spaces around what separates them, which would be a part of the first one's name.
-  private static func refuseJoined(_ text: String) throws(Refusal) {
-    let pieces = text.split(separator: "|", omittingEmptySubsequences: false)
-    for (index, piece) in pieces.enumerated().dropFirst() {
-      let later = String(piece).trimmed
-      guard (try? parseOne(later)) != nil else { continue }
-      let earlier = pieces[..<index].joined(separator: "|").trimmed
-      throw Refusal("must have one space on each side of |; write \"\(earlier)\(separator)\(later)\"")
+  /// Whether a text has alternatives without spaces around what separates them, which would be a part of the first
+  /// one's name.
+  private static func isJoined(_ text: String) -> Bool {
+    text.split(separator: "|", omittingEmptySubsequences: false).dropFirst()
+      .contains { (try? parseOne(String($0).trimmed)) != nil }
+  }
+
+  /// The alternatives of a text with one separator between two of them, however many stand there. A name may have a `|`.
+  private static func separated(_ text: String) -> String {
+    var parts: [String] = []
+    for piece in text.split(separator: "|").map({ String($0).trimmed }) where !piece.isEmpty {
+      if let last = parts.indices.last, (try? parseOne(piece)) == nil {
+        parts[last] += "|\(piece)"
+      } else {
+        parts.append(piece)
+      }
     }
+    return parts.joined(separator: separator)
   }
 
   /// Reads a part as a namespace remembers it.

@@ -162,8 +162,7 @@ extension RouteDraft.Caller {
     Member(
       "parts", \.policy.parts,
       values:
-        "a list of \(CallerPart.allowed), basic:user, sigv4:access_key, jwt:CLAIM@cookie:NAME, jwt:CLAIM@header:NAME, "
-        + "of alternatives such as \"jwt:sub | cookie:sid\", or of parts that may be missing, such as header?:NAME",
+        "a list of \(CallerPart.allowed); jwt:CLAIM@cookie:NAME and jwt:CLAIM@header:NAME for tokens in other places",
       "the parts of a request that say who its caller is; of alternatives the first that it has",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
     ).identity("but for alternatives added at the end").standard("required")

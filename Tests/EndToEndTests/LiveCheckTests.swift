@@ -69,7 +69,7 @@ struct LiveCheckTests {
     let (exit, errors) = try await check(
       "http://127.0.0.1:\(server.port)", ", http2: prior_knowledge, connect_retries: 0")
     #expect(exit == .code(0))
-    let start = "warning: upstreams.orders: the backend cannot be reached: the backend does not speak HTTP/2: "
+    let start = "warning: upstreams.orders: the backend cannot be reached: the backend does not speak HTTP/2"
     #expect(errors.hasPrefix(start) && errors.hasSuffix("; write http2: off for HTTP/1.1"), "\(errors)")
   }
 

@@ -172,9 +172,30 @@ struct CallerFormTests {
     func found(_ parts: String) throws -> [String] {
       try load(file(parts)).ownWarnings.map(\.description).filter { $0.contains("routes[0].caller") }
     }
-    #expect(try found(#""jwt:sub | cookie:sid""#).isEmpty)
-    #expect(try found(#""jwt:sub | header:X-Account""#).isEmpty)
+    #expect(try found(#""header:X-Api-Key | header:X-Account""#).isEmpty)
+    #expect(try found(#""basic:user | sigv4:access_key | jwt:sub", "header:X-Proof""#).isEmpty)
+    // One doubt about one part is one warning.
+    for parts in [
+      #""cookie:sid | jwt:sub""#, #""header:Authorization | cookie:sid""#, #""jwt:sub | cookie:sid""#,
+      #""jwt:sub | header:Authorization""#,
+    ] {
+      #expect(try found(parts).count == 1, "\(parts)")
+    }
     for (parts, text) in [
+      (
+        #""jwt:sub | cookie:sid""#,
+        "takes cookie:sid where jwt:sub is missing: where a client signs in, or leaves an"
+      ),
+      (#""jwt:sub | address""#, "takes address where jwt:sub is missing: where a client signs in"),
+      (#""jwt:sub | header:X-Account""#, "takes header:x-account where jwt:sub is missing: where a client"),
+      (
+        #""jwt:sub | header:Authorization""#,
+        "takes header:authorization where jwt:sub is not found: a token without that counts whole"
+      ),
+      (
+        #""basic:user | header:Authorization""#,
+        "takes header:authorization where basic:user is not found: a token without that counts whole"
+      ),
       (#""cookie:sid | jwt:sub""#, "takes cookie:sid before jwt:sub: where a client refreshes the former"),
       (
         #""header:Authorization | cookie:sid""#,

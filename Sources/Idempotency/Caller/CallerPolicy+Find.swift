@@ -213,7 +213,7 @@ extension CallerPolicy {
 
 extension CallerPart {
   /// Whether the part is read from `Authorization`.
-  var isInAuthorization: Bool {
+  public var isInAuthorization: Bool {
     self == .header("authorization") || self == .basicUser || self == .signingKey
       || tokenPlaces.contains(.authorization)
   }

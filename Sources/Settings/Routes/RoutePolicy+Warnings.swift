@@ -16,6 +16,8 @@ extension RoutePolicy {
       }
     }
     warnings += parts.compactMap(Self.orderWarning)
+    warnings += parts.compactMap(Self.wholeWarning)
+    warnings += parts.compactMap { Self.absenceHint($0, isOnly: parts.count == 1) }
     warnings += parts.filter { $0.isOptional && $0.comesAndGoes }.map(Self.optionalWarning)
     if caller?.provesNothing == true { warnings.append(Self.proofWarning(parts)) }
     if caller?.anonymous == .allow, parts.count > 1 { warnings.append(Self.anonymousWarning(parts)) }
@@ -43,6 +45,37 @@ extension RoutePolicy {
     return
       "takes \(first.text) before \(lasting.text): where a client refreshes the former between two deliveries, the "
       + "retry is another caller's and runs again, although the latter stays; write \(lasting.text) first"
+  }
+
+  /// The reason why a token may count whole although a part of it is named; `nil` if there is none.
+  private static func wholeWarning(_ part: CallerPart) -> String? {
+    let whole = CallerPart.header("authorization")
+    guard let place = part.alternatives.firstIndex(of: whole),
+      let named = part.alternatives[..<place].last(where: \.isInAuthorization)
+    else { return nil }
+    return
+      "takes \(whole.text) where \(named.text) is not found: a token without that counts whole, and where a client "
+      + "refreshes it between two deliveries, the retry is another caller's and runs again; take \(whole.text) out, or "
+      + "name what all of these credentials have"
+  }
+
+  /// The reason why a retry without what the first delivery had is another caller's; `nil` if there is none, or another
+  /// warning says so.
+  private static func absenceHint(_ part: CallerPart, isOnly: Bool) -> String? {
+    guard part.alternatives.count > 1, orderWarning(part) == nil, !(isOnly && part.mayChange) else {
+      return nil
+    }
+    for (index, first) in part.alternatives.enumerated() where first.comesAndGoes {
+      let others = part.alternatives[(index + 1)...]
+      guard let other = others.first(where: { !(first.isInAuthorization && $0.isInAuthorization) }) else {
+        continue
+      }
+      return
+        "takes \(other.text) where \(first.text) is missing: where a client signs in, or leaves an expired token out, "
+        + "between two deliveries, the retry is another caller's and runs again; let clients refresh what has expired and "
+        + "then retry with the same kind of credentials, or name a part that all deliveries of an intent have"
+    }
+    return nil
   }
 
   /// The reason why a retry may have another caller and run again.

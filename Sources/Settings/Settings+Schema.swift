@@ -39,6 +39,9 @@ extension Settings {
       .restart
     Member.optional("jwt", \.jwt, JWTSettings.schema, "Without this section no caller is known by a token.")
     Member("policy_document", \.policyDocument, .word, "`off` hides the policy at `/.well-known/idempotency`")
+    Member(
+      "policy_page", \.policyPage, Notation<String>.page.optional,
+      "the page with the problem codes in words, to which browsers are led from there")
     Member("readiness", \.readiness, .word, "`store`: `/readyz` fails while a store that has served fails")
     Member(
       "allow_identity_change", \.allowsIdentityChange, .flag,
@@ -164,6 +167,10 @@ extension Settings {
       (document["routes"] ?? document["upstreams"])?.warn(
         "no route protects anything: every request is passed through, and a retry runs again")
     }
+    if policyPage != nil, policyDocument == .off {
+      document["policy_page"]?.warn(
+        "leads nobody anywhere, since policy_document is off; take one of the two out")
+    }
     if jwt != nil, !routes.contains(where: \.knowsCallersByToken) {
       document["jwt"]?.warn(
         "is unused: no protected route has a part such as jwt:sub, so that no token is verified; name one, or take "
@@ -212,5 +219,22 @@ extension AddressBlock {
   fileprivate var text: String {
     guard prefix < 128 else { return first.text }
     return "\(first.text)/\(first.isIPv4 && prefix >= 96 ? prefix - 96 : prefix)"
+  }
+}
+
+extension Notation<String> {
+  /// The URL of a page for people. A fragment would take the place of the code's.
+  fileprivate static let page = Notation.text(
+    "the URL of a page", values: "an http or https URL", show: { .text($0) }
+  ) { text throws(Refusal) in
+    let rest = ["https://", "http://"].first { text.hasPrefix($0) }.map { text.dropFirst($0.count) }
+    guard let rest, let host = rest.split(separator: "/", omittingEmptySubsequences: false).first,
+      !host.isEmpty,
+      rest.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), !rest.contains("#"), !host.contains("@")
+    else {
+      throw Refusal(
+        "must be an http or https URL without a fragment, such as https://docs.example.com/problem-codes")
+    }
+    return text
   }
 }

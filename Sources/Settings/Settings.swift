@@ -42,6 +42,8 @@ public struct Settings: Sendable, Hashable {
   /// The condition under which this process reports that it is ready.
   public var readiness: Readiness = .started
   public var policyDocument: PolicyPublication = .on
+  /// The URL of the page that describes the problem codes in words, without a fragment; `nil` for none.
+  public var policyPage: String?
   /// Whether a reload may change the identity by which a route's records are found.
   public var allowsIdentityChange = false
   /// The settings that are valid but probably a mistake, in the order of the file.

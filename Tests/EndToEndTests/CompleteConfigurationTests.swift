@@ -24,6 +24,7 @@ struct CompleteConfigurationTests {
     jwt: {hmac_secret_file: \(directory.file("token")), issuer: "https://id.example", audience: orders, leeway: 10s, algorithms: [HS256]}
     unmatched_keys: refuse
     policy_document: "on"
+    policy_page: https://docs.example.com/problem-codes
     defaults:
       upstream: orders
       caller: {parts: ["jwt:sub"], anonymous: refuse}

@@ -44,6 +44,23 @@ struct PolicyDocumentTests {
     }
   }
 
+  @Test func `a browser is led to the page in words, and a program gets the document`() async throws {
+    let page = "https://docs.example.com/problem-codes"
+    try await Rig.run(Configuration(top: ["policy_page": page])) { rig in
+      let client = rig.semel.client
+      let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+      let led = try await client.send("GET", Self.path, [("Accept", accept)])
+      #expect(led.status == 303 && led["Location"] == page && led["Vary"] == "Accept")
+      for accept in ["*/*", "application/json", "text/htmlx"] {
+        let document = try await client.send("GET", Self.path, [("Accept", accept)])
+        #expect(document.status == 200 && document["Content-Type"] == "application/json")
+        #expect(document["Vary"] == "Accept")
+      }
+      try await rig.reload { $0.top["policy_page"] = nil }
+      #expect(try await client.send("GET", Self.path, [("Accept", accept)]).status == 200)
+    }
+  }
+
   @Test func `a problem's type leads to its code`() async throws {
     try await Rig.run { rig in
       let type = try #require(try await rig.order(nil).problem?.type)

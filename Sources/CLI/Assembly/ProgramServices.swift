@@ -171,7 +171,8 @@ extension ProgramServices {
         replaySample: settings.log.replaySample),
       trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
       passesUnderscores: settings.underscores == .pass,
-      policy: settings.policyDocument == .on ? PolicyDocument(settings.routes) : nil,
+      policy: settings.policyDocument == .on
+        ? PolicyDocument(settings.routes, page: settings.policyPage) : nil,
       tokens: parts.tokens.verifier)
   }
 }

@@ -75,7 +75,9 @@ struct Explanation {
     }
     if try explainPreflight(head, target, host) { return }
     switch ReservedPath(head, path: target.path) {
-    case .policy? where settings.policyDocument == .on: add("response", "Semel itself responds: its policy")
+    case .policy? where settings.policyDocument == .on:
+      let page = settings.policyPage.map { ", and leads browsers to \($0)" } ?? ""
+      add("response", "Semel itself responds: its policy\(page)")
     case .outcome?: add("response", "Semel itself responds: the outcome of an earlier request")
     case .policy?, nil: try await explain(head, target, host, peer)
     }

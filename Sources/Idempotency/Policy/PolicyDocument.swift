@@ -16,20 +16,34 @@ public struct PolicyDocument: Sendable {
   private static let maxAge = 300
 
   private let entries: [Entry]
+  /// The URL of a page for people; `nil` for none.
+  private let page: String?
 
-  public init(_ routes: [RoutePolicy]) {
+  /// Creates the policy of routes.
+  ///
+  /// - Parameter page: The URL of a page with the problem codes in words. Browsers are led there, and take the code along,
+  ///   which is the fragment of a problem's type.
+  public init(_ routes: [RoutePolicy], page: String? = nil) {
+    self.page = page
     entries = routes.filter(\.isEnforced).map {
       Entry(host: $0.match.host.map(HostPattern.init), json: $0.published)
     }
   }
 
-  /// The response to a GET or HEAD at this host: the document, or 304 if the client has it already.
+  /// The response to a GET or HEAD at this host: the document, or 304 if the client has it already, or the way to the
+  /// page for whoever takes HTML.
   public func response(to head: MessageHead, host: ByteBuffer) -> OwnResponse {
+    if let page, head.takesHTML {
+      return OwnResponse(
+        status: 303,
+        fields: [("Location", page), ("Vary", "Accept"), ("Cache-Control", "max-age=\(Self.maxAge)")])
+    }
     let body = body(host: host)
     let tag = "\"\(Digest256.sha256(of: Array(body.utf8)).text)\""
     var fields: [(name: StaticString, value: String)] = [
       ("Cache-Control", "max-age=\(Self.maxAge)"), ("ETag", tag),
     ]
+    if page != nil { fields.append(("Vary", "Accept")) }
     guard !head.hasCopy(of: tag) else { return OwnResponse(status: 304, fields: fields) }
     fields.append(("Content-Type", "application/json"))
     return OwnResponse(status: 200, fields: fields, body: ByteBuffer(string: body))
@@ -46,6 +60,19 @@ public struct PolicyDocument: Sendable {
 }
 
 extension MessageHead {
+  /// Whether `Accept` names HTML, as that of browsers does, among the elements that are read. One that is refused by a
+  /// weight of zero is not told from the others.
+  fileprivate var takesHTML: Bool {
+    var isNamed = false
+    readList(of: FieldNameSet(.accept)) { element in
+      let type = UnsafeRawBufferPointer(
+        rebasing: element.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") })
+      isNamed = Array("text/html".utf8).withUnsafeBytes { ASCII.equalsIgnoringCase($0, type) }
+      return !isNamed
+    }
+    return isNamed
+  }
+
   /// Whether `If-None-Match` names an entity tag (RFC 9110, section 13.1.2), by weak comparison, among the elements that
   /// are read.
   fileprivate func hasCopy(of tag: String) -> Bool {

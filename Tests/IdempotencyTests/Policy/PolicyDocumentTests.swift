@@ -56,6 +56,24 @@ struct PolicyDocumentTests {
     return PolicyDocument(routes).response(to: request.head, host: ByteBuffer(string: host))
   }
 
+  @Test(arguments: [
+    ("text/html", true), ("application/xml, Text/HTML;q=0.9", true), ("*/*", false),
+    ("application/json", false),
+    ("text/htmlx", false), ("text/*", false),
+  ])
+  func `a page for people is shown to whoever takes HTML`(accept: String, isLed: Bool) {
+    var request = Request()
+    request.method = "GET"
+    request.fields = [("Accept", accept)]
+    let policy = PolicyDocument([Self.policy("orders")], page: "https://docs.example.com/codes")
+    let response = policy.response(to: request.head, host: ByteBuffer())
+    #expect(response.status == (isLed ? 303 : 200))
+    #expect(response.fields.contains { "\($0.name)" == "Vary" && $0.value == "Accept" })
+    #expect(response.fields.contains { $0.value == "https://docs.example.com/codes" } == isLed)
+    // Without a page everybody gets the document.
+    #expect(self.response([Self.policy("orders")], ("Accept", accept)).status == 200)
+  }
+
   private func document(_ routes: [RoutePolicy], host: String = "api.example") throws -> Document {
     let body = String(buffer: response(routes, host: host).body)
     return try JSONDecoder().decode(Document.self, from: Data(body.utf8))

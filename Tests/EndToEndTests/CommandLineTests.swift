@@ -30,7 +30,7 @@ struct CommandLineTests {
     [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
     ["key", "forget"],
     ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["init"], ["tail"], ["store"],
-    ["store", "stats"], ["store", "backup"], ["conformance"],
+    ["store", "stats"], ["store", "backup"], ["conformance"], ["openapi"],
   ])
   func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
@@ -39,7 +39,7 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [
-    ["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"], ["key", "show"],
+    ["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"], ["openapi", "a"], ["key", "show"],
     ["key", "show", "--id", "a", "--route", "b", "--key", "c"], ["key", "resolve", "--id", "a"],
     ["key", "find"], ["key", "put", "--applied", "--route", "a", "--key", "b"],
     ["key", "put", "--status", "201", "--route", "a", "--key", "b"],

@@ -142,7 +142,9 @@ extension RandomCommands {
   private mutating func sortedRange() -> [Bytes] {
     var command = texts("ZRANGEBYSCORE") + [sortedKey(), bound(), bound()]
     if chance(2) { command += texts(one(["WITHSCORES", "withscores", "FOO"])) }
-    if chance(2) { command += texts("LIMIT") + [integer(-2...4), integer(-2...4)] }
+    // Not before the first, of which versions differ.
+    let offset = chance(12) ? one(["", "x", "1.5", "+1", " 1"]) : "\(number(0...4))"
+    if chance(2) { command += texts("LIMIT", offset) + [integer(-2...4)] }
     return command
   }
 

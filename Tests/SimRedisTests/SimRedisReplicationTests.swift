@@ -33,6 +33,23 @@ struct SimRedisReplicationTests {
     #expect(replica.text("a") == "1" && replica.text("b") == "1")
   }
 
+  @Test func `a sorted set reaches the replica, and ends with its last member`() throws {
+    let link = connected()
+    let peer = try SimPeer(master)
+    peer.call("ZADD", "z", "2", "b", "1", "c", "1", "a")
+    peer.call("ZREM", "z", "c", "d")
+    peer.call("ZADD", "z", "3", "a")
+    link.deliver()
+    let key = Bytes("z".utf8)
+    #expect(replica.entry(key, at: 0) == master.entry(key, at: 0))
+    #expect(
+      peer.call("ZRANGEBYSCORE", "z", "-inf", "+inf", "WITHSCORES")
+        == .array([.text("b"), .text("2"), .text("a"), .text("3")]))
+    peer.call("ZREM", "z", "a", "b")
+    link.deliver()
+    #expect(replica.entry(key, at: 0) == nil && master.entry(key, at: 0) == nil)
+  }
+
   @Test func `a cut link loses nothing, and goes on where it was`() throws {
     let link = connected()
     let peer = try SimPeer(master)

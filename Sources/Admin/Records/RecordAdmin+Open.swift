@@ -17,7 +17,14 @@ extension RecordAdmin {
     return try await read { () throws(StoreError) in
       guard let index = store.openIndex else { return try await store.list(after: cursor) }
       let isIndexed = if let cursor { index.isCursor(cursor) } else { await index.isNeeded() }
-      return isIndexed ? try await index.open(after: cursor) : try await store.list(after: cursor)
+      guard isIndexed else { return try await store.list(after: cursor) }
+      do throws(StoreError) {
+        return try await index.open(after: cursor)
+      } catch {
+        // Redis forbids it, which shows at the first use.
+        guard cursor == nil, await !index.isNeeded() else { throw error }
+        return try await store.list(after: nil)
+      }
     }
   }
 

@@ -203,4 +203,19 @@ struct RedisOpenIndexTests {
       #expect(node.log.messages(at: .warning).count { $0.contains("forbids the commands of the index") } == 1)
     }
   }
+
+  @Test func `an index that may not be read is given up at the first reading`() async throws {
+    let server = try await RedisServer()
+    try server.command(["ACL", "SETUSER", "semel", "on", ">secret", "~*", "&*", "+@all", "-zrangebyscore"])
+    var settings = RedisEndpointSettings.on(server)
+    settings.login.user = "semel"
+    settings.login.password = Secret("secret")
+    try await RedisNode.run(settings) { node in
+      let index = try #require(node.store.openIndex)
+      #expect(try await index.count() == OpenCount())
+      await #expect(throws: StoreError.self) { try await index.open(after: nil) }
+      #expect(await node.store.context.run { node.store.store.nodes.keeper.isForbidden })
+      #expect(await !index.isNeeded())
+    }
+  }
 }

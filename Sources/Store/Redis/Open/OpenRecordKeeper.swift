@@ -124,7 +124,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
   }
 
   /// Gives the index up until the process's end, since Redis forbids it: the store is walked instead.
-  private func forbid() {
+  func forbid() {
     guard !isForbidden else { return }
     isForbidden = true
     (running, added, removed) = (RunningClaims(), [:], [])

@@ -92,17 +92,27 @@ public struct RedisOpenIndex: OpenRecordIndex {
 
   private func entries(from place: Place?) async throws(StoreError) -> [Entry] {
     let key = nodes.keys.open
-    let reply = try await nodes.reply(
+    let reply = try await reply(
       to: [
         "ZRANGEBYSCORE", key, place.map { "\($0.score)" } ?? "-inf", "+inf", "WITHSCORES", "LIMIT",
         "\(place?.listed ?? 0)", "\(Self.partLength)",
-      ], .key(key))
+      ])
     guard case .array(let words) = reply else { throw .unreadable("Redis' reply is no part of a sorted set") }
     return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
       guard let id = words[index].text.flatMap(RecordID.init(text:)),
         let score = words[index + 1].text.flatMap({ Int64($0) })
       else { return nil }
       return Entry(id: id, score: score)
+    }
+  }
+
+  /// Reads from one of the sets, which is the second word. The index is given up if Redis forbids that.
+  private func reply(to words: [String]) async throws(StoreError) -> RedisValue {
+    do throws(StoreError) {
+      return try await nodes.reply(to: words, .key(words[1]))
+    } catch {
+      if case .refused = error { nodes.keeper.forbid() }
+      throw error
     }
   }
 
@@ -115,7 +125,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
   }
 
   private func count(_ low: String, _ high: String) async throws(StoreError) -> Int {
-    let reply = try await nodes.reply(to: ["ZCOUNT", nodes.keys.open, low, high], .key(nodes.keys.open))
+    let reply = try await reply(to: ["ZCOUNT", nodes.keys.open, low, high])
     guard case .integer(let count) = reply else { throw .unreadable("Redis' reply is no number") }
     return Int(count)
   }
@@ -125,7 +135,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
     let key = nodes.keys.openKeys
     var found: [RecordID] = []
     for score in filter.keyDigests.compactMap({ UInt32($0, radix: 16) }) {
-      let reply = try await nodes.reply(to: ["ZRANGEBYSCORE", key, "\(score)", "\(score)"], .key(key))
+      let reply = try await reply(to: ["ZRANGEBYSCORE", key, "\(score)", "\(score)"])
       guard case .array(let words) = reply else {
         throw .unreadable("Redis' reply is no part of a sorted set")
       }

@@ -198,7 +198,7 @@ struct RedisFormatTests {
     settings.login.password = "word"
     try await RedisNode.run(settings) { node in
       let claim = try await node.store.granted(Samples.request())
-      let completion = Samples.completion(.whole(Samples.response()), remember: .seconds(700))
+      let completion = Samples.completion(.whole(Samples.response()), remember: .seconds(1300))
       // Only the keys of records may be written, and no response.
       try server.command(["ACL", "SETUSER", "semel", "resetkeys", "~*}", "~*facts"])
       let error = await #expect(throws: StoreError.self) {

@@ -29,15 +29,15 @@ struct RedisStoreTests {
       let response = RecordedResponse(
         status: 201, fields: ByteBuffer(string: "A: b\r\nLOCATION:  /orders/7\r\n"),
         body: ByteBuffer(string: "x"))
-      let completion = Samples.completion(.whole(response), retention: 60_000, remember: 90_000)
+      let completion = Samples.completion(.whole(response), retention: 60_000, remember: 150_000)
       #expect(try await node.store.complete(claim, with: completion).outcome == .done)
       let record = try await node.store.find(claim.id).completedRecord
       let recorded = try #require(record?.recordedAt.milliseconds)
       #expect(
         try server.command(["GET", key])
-          == "1 \(owner) completed 1 \(recorded - first) \(recorded) 60000 0 90000 b \(digest) "
+          == "1 \(owner) completed 1 \(recorded - first) \(recorded) 60000 0 150000 b \(digest) "
           + "2;auto;i=/sent%20at 201 /orders/7")
-      #expect(try live(key, server, below: 90_000))
+      #expect(try live(key, server, below: 150_000))
       // It is written before its record and read after it, and must not end before that.
       #expect(try live("\(key):r:\(owner)", server, below: 60_000 + 60_000))
       #expect(record?.outcome == .whole(response))
@@ -115,7 +115,7 @@ struct RedisStoreTests {
   @Test func `an unreadable response is an error, and so is a key of another type`() async throws {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
-      let claim = try await node.store.completed(with: Samples.completion(remember: .seconds(700)))
+      let claim = try await node.store.completed(with: Samples.completion(remember: .seconds(1300)))
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
       try server.command(["SET", "\(key):r:\(hexadecimal(claim.owner))", "\u{2}later"])
       for _ in 0..<2 {

@@ -58,7 +58,7 @@ struct ProcessParts {
   /// The name of this process among the nodes of its store.
   let node = Attribution.nodeName(ProcessInfo.processInfo.hostName)
   let known = KnownRecords()
-  let takeOvers: TakeOverGuard
+  let takeOvers: TakeOverPause
   let mismatches = MismatchNotes()
   let tokens: TokenServices
   private let failures: StoreFailureLog
@@ -77,7 +77,7 @@ struct ProcessParts {
       log.logger.warning("\(warning)")
     }
     metrics = Metrics(loops: contexts.count)
-    takeOvers = TakeOverGuard(callTime: settings.store.timeout)
+    takeOvers = TakeOverPause(callTime: settings.store.timeout)
     // Before any library creates a metric.
     MetricsSystem.bootstrap(metrics.registry)
     metrics.addSource(log.sink)

@@ -3,14 +3,14 @@ import NIOCore
 import Telemetry
 
 /// A store whose commands are timed, and whose failures are counted and logged, for one event loop. While it fails, and
-/// shortly after, no record is taken over (`TakeOverGuard`). It stands below the cache.
+/// shortly after, no record is taken over (`TakeOverPause`). It stands below the cache.
 public struct MeasuredStore<Base: RecordStore>: RecordStore {
   private let base: Base
   private let metrics: LoopMetrics
   private let failures: StoreFailureLog
-  private let takeOvers: TakeOverGuard
+  private let takeOvers: TakeOverPause
 
-  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog, takeOvers: TakeOverGuard) {
+  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog, takeOvers: TakeOverPause) {
     self.base = base
     self.takeOvers = takeOvers
     self.metrics = metrics

@@ -24,8 +24,6 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
   private var timer: LoopTimers.Token?
   /// The records that this process knows; `nil` if the route never runs a request without the store.
   private var known: KnownRecords?
-  /// The place of the outcome among those for which claims wait; `nil` if none waits for it.
-  private var unstored: TakeOverGuard.UnstoredOutcome?
 
   /// - Parameter firstRenewal: The time to the first renewal; `nil` for a third of the lease.
   init(
@@ -70,10 +68,10 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
     case .stop(let lapse):
       stopTimer()
       logLapse(lapse)
-    case .holdClaims: if unstored == nil { unstored = worker.environment.takeOvers.storing(claim) }
+    case .holdClaims: worker.environment.unstored.hold(claim)
     case .leave:
       stopTimer()
-      unstored = nil
+      worker.environment.unstored.leave(claim)
       worker.leave(number)
     }
   }

@@ -309,6 +309,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Claims the record, and decides on the reply.
   func claim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
+    if let reply = worker.unstoredReply(to: request.id, request.fingerprint) {
+      return decide(on: reply, to: request, of: call)
+    }
     let requestedAt = noteClaimSent()
     let reply: ClaimReply
     do throws(StoreError) {

@@ -157,7 +157,10 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     let requestedAt = runner.noteClaimSent()
     defer { runner.noteClaimReply(requestedAt) }
     do throws(StoreError) {
-      let outcome = try await worker.store.claim(request)
+      let outcome =
+        if let reply = worker.unstoredReply(to: request.id, request.fingerprint) { try reply.get() } else {
+          try await worker.store.claim(request)
+        }
       return call.lifecycle.claimed(outcome)
     } catch {
       let mayOpen = call.lifecycle.mayOpen(after: .failure(error))

@@ -15,6 +15,7 @@ extension Worker {
 
   /// Undoes a claim that was never used. A mark has its reply, if any, when this returns. A release is sent in a task of
   /// its own.
+  @inline(never)
   func undo(_ unused: UnusedClaim) async {
     if case .released(let release) = unused.end {
       if unused.isGranted { note(unused, nil) }

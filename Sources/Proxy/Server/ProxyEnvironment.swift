@@ -31,7 +31,8 @@ public final class ProxyEnvironment: Sendable {
   let sightings = KeySightings()
   let misuse = MisuseSketch()
   let known: KnownRecords
-  let takeOvers: TakeOverGuard
+  let unstored = UnstoredOutcomes()
+  let takeOvers: TakeOverPause
   let mismatches: MismatchNotes
   let losses: LossLog
   let captures = CaptureShare()
@@ -44,7 +45,7 @@ public final class ProxyEnvironment: Sendable {
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), node: String = "",
-    known: KnownRecords = KnownRecords(), takeOvers: TakeOverGuard = TakeOverGuard(),
+    known: KnownRecords = KnownRecords(), takeOvers: TakeOverPause = TakeOverPause(),
     mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
     journal: RequestJournal? = nil, losses: LossLog? = nil, logger: Logger,
     makePool: (Int) -> any WorkPool = { ThreadPool(threads: $0) }

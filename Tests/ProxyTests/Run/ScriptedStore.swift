@@ -31,6 +31,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   var releaseFailure: StoreError?
   /// The reply to marks.
   var markOutcome = OwnerOutcome.done
+  /// The reply to a look at a record.
+  var onFind: () -> Result<Standing, StoreError> = { .failure(ScriptedStore.away) }
   /// Called when a record is watched; the error is that of the watch.
   var onWatch: () -> StoreError? = { nil }
   private(set) var claims: [ClaimRequest] = []
@@ -86,7 +88,9 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
     return Watch(store: self)
   }
 
-  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing { throw Self.away }
+  func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
+    try onFind().get()
+  }
 
   func isDown(for id: RecordID) async -> Bool { true }
 

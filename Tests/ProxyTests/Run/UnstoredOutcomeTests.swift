@@ -12,13 +12,15 @@ struct UnstoredOutcomeTests {
   private static let inFlight = Standing.inFlight(leaseLeft: .seconds(60), attempt: 2)
   private static let lost = "semel_outcomes_lost_total{route=\"orders\"} 1\n"
 
-  private static func harness(_ change: (inout RoutePolicy) -> Void = { _ in }) -> WorkerHarness {
+  private static func harness(
+    probe: (any OutcomeProbe)? = nil, _ change: (inout RoutePolicy) -> Void = { _ in }
+  ) -> WorkerHarness {
     var policy = RoutePolicy(
       name: "orders", match: RouteMatch(),
       upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
     policy.caller = CallerPolicy(parts: [])
     change(&policy)
-    let harness = WorkerHarness(policy)
+    let harness = WorkerHarness(policy, probe: probe)
     harness.store.onClaim = { .success(.granted($0.granted)) }
     return harness
   }
@@ -69,21 +71,67 @@ struct UnstoredOutcomeTests {
     let client = try harness.deliver("{}", key: "k")
     #expect(client.status == 201 && client.fields.contains("Idempotency-Status: replayed\r\n"))
     #expect(store.claims.count == 2 && harness.backend.requests.count == 1)
-    #expect(harness.worker.isIdle && harness.environment.takeOvers.isEmpty)
+    #expect(harness.worker.isIdle && harness.environment.unstored.isEmpty)
   }
 
   /// The claim was sent before.
   @Test func `a granted claim does not run beside an outcome that is on its way to the store`() throws {
     let harness = Self.harness()
-    var run: TakeOverGuard.UnstoredOutcome?
     harness.store.onClaim = {
-      run = harness.environment.takeOvers.storing($0.changed(owner: OwnerToken(high: 1, low: 2)).granted)
+      harness.environment.unstored.hold($0.changed(owner: OwnerToken(high: 1, low: 2)).granted)
       return .success(.granted($0.granted(over: nil, attempt: 2, followsUnknown: true)))
     }
     let client = try harness.deliver("{}", key: "k")
     #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#))
     #expect(harness.store.markCount == 1 && harness.store.releases.isEmpty)
-    #expect(harness.backend.requests.isEmpty && run != nil)
+    #expect(harness.backend.requests.isEmpty)
+  }
+
+  /// The backend has stated that the attempt was executed, while an earlier owner's late outcome is on its way.
+  @Test func `a record whose outcome waits for the store is not taken over`() throws {
+    let unknown = Standing.unknown(age: .seconds(3700), attempt: 1)
+    let harness = Self.harness(probe: StatingProbe()) {
+      $0.duplicates = .reject
+      $0.onUnknown = .reconcile
+      $0.reconcile = ReconcilePolicy(path: "/orders/{request_id}")
+    }
+    let store = harness.store
+    store.onClaim = { _ in .success(.taken(.unknown(age: .seconds(3600), attempt: 1))) }
+    store.onFind = { [environment = harness.environment] in
+      environment.unstored.hold(store.claims[0].changed(owner: OwnerToken(high: 1, low: 2)).granted)
+      return .success(unknown)
+    }
+    let client = try harness.deliver("{}", key: "k")
+    #expect(Self.isHeld(client), "\(client.text)")
+    #expect(store.claims.count == 1 && harness.backend.requests.isEmpty)
+  }
+
+  /// A backend that has executed everything it is asked about.
+  private struct StatingProbe: OutcomeProbe {
+    func send(_ query: ProbeQuery) async -> ProbeResponse? { ProbeResponse(status: 200, body: ByteBuffer()) }
+  }
+
+  @Test func `claims wait for each run whose outcome is not stored, and for no other record or payload`() {
+    let unstored = UnstoredOutcomes()
+    let (mine, other) = (Self.claim("k"), Self.claim("other"))
+    let later = Self.claim("k", owner: 2)
+    for claim in [mine, later, mine] { unstored.hold(claim) }
+    #expect(unstored.claim(of: mine.id, mine.fingerprint) == mine)
+    #expect(unstored.claim(of: other.id, other.fingerprint) == nil)
+    let payload = Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("another".utf8)))
+    #expect(unstored.claim(of: mine.id, payload) == nil)
+    for claim in [other, mine, mine] { unstored.leave(claim) }
+    #expect(unstored.claim(of: mine.id, mine.fingerprint) == later && !unstored.isEmpty)
+    unstored.leave(later)
+    #expect(unstored.claim(of: mine.id, mine.fingerprint) == nil && unstored.isEmpty)
+  }
+
+  private static func claim(_ text: String, owner: UInt64 = 1) -> Claim {
+    ClaimRequest(
+      id: RecordID(Digest256.sha256(of: Array(text.utf8))), owner: OwnerToken(high: 1, low: owner),
+      fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
+      lease: .seconds(60), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60)
+    ).granted
   }
 
   /// The record has another owner, whatever became of that one.
@@ -99,7 +147,7 @@ struct UnstoredOutcomeTests {
     let client = try harness.deliver("{}", key: "k")
     #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#), "\(client.text)")
     #expect(harness.store.claims.count == 1 && harness.store.completions.count == 1)
-    #expect(harness.worker.isIdle && harness.environment.takeOvers.isEmpty)
+    #expect(harness.worker.isIdle && harness.environment.unstored.isEmpty)
     let page = await harness.page()
     #expect(page.contains(Self.lost) && page.contains("semel_superseded_owners_total 1\n"))
   }

@@ -20,14 +20,14 @@ final class WorkerHarness {
   private let all = Metrics(loops: 1)
 
   /// Creates a worker with one route.
-  init(_ policy: RoutePolicy) {
+  init(_ policy: RoutePolicy, probe: (any OutcomeProbe)? = nil) {
     let all = all
     var limits = LimitSettings()
     limits.bodyMemory = 1 << 20
     self.limits = limits
     metrics = all.loops[0]
     store = ScriptedStore(loop: loop)
-    environment = ProxyEnvironment(counters: all.counters, logger: Logger(label: "test"))
+    environment = ProxyEnvironment(counters: all.counters, probe: probe, logger: Logger(label: "test"))
     let configuration = ConfigurationSnapshot(
       routes: RouteTable([policy]) { all.number(ofRoute: $0) }, fallback: nil, limits: limits,
       accessLog: AccessLog(sink: LogSink(), format: .json, isEnabled: false),

@@ -81,7 +81,7 @@ final class Node: @unchecked Sendable {
     )
     let metrics = Metrics(loops: loops.count)
     self.metrics = metrics
-    let takeOvers = TakeOverGuard(callTime: settings.store.timeout)
+    let takeOvers = TakeOverPause(callTime: settings.store.timeout)
     environment = ProxyEnvironment(
       counters: metrics.counters, takeOvers: takeOvers, probe: SimProbe(world.origin, machine),
       logger: logger, makePool: { _ in SimPool(loops[0]) })

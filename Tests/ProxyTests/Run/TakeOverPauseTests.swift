@@ -7,8 +7,8 @@ import Testing
 
 @testable import Proxy
 
-/// Claims that are held back while an outcome waits for the store.
-struct TakeOverGuardTests {
+/// Claims that take nothing over while the store fails.
+struct TakeOverPauseTests {
   private static let now = BootInstant(nanoseconds: 60_000_000_000)
 
   private static func request(
@@ -21,51 +21,36 @@ struct TakeOverGuardTests {
   }
 
   private static func mayTakeOver(
-    _ request: ClaimRequest, _ held: TakeOverGuard, now: BootInstant = now
+    _ request: ClaimRequest, _ pause: TakeOverPause, now: BootInstant = now
   ) -> Bool {
-    held.permitted(request, now: now).takeOver != .never
-  }
-
-  @Test func `a record whose outcome waits for the store is not taken over`() {
-    let held = TakeOverGuard()
-    let (mine, other) = (Self.request("a"), Self.request("b"))
-    #expect(Self.mayTakeOver(mine, held))
-    let owners = [mine.owner, OwnerToken(high: 3, low: 4)]
-    var runs = owners.map { held.storing(mine.changed(owner: $0).granted) }
-    while !runs.isEmpty {
-      #expect(!Self.mayTakeOver(mine, held) && Self.mayTakeOver(other, held))
-      #expect(held.isStoring(mine.id, mine.fingerprint) && !held.isStoring(other.id, other.fingerprint))
-      runs.removeFirst()
-    }
-    #expect(Self.mayTakeOver(mine, held) && held.isEmpty)
-    #expect(!held.isStoring(mine.id, mine.fingerprint))
+    pause.permitted(request, now: now).takeOver != .never
   }
 
   @Test func `nothing is taken over until owners have repeated what a failed store did not take`() {
-    let held = TakeOverGuard()
-    held.storeFailed(at: Self.now)
-    #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3499))
-    #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3500))
-    #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3500))
-    let slow = TakeOverGuard(callTime: 10_000)
+    let pause = TakeOverPause()
+    pause.storeFailed(at: Self.now)
+    #expect(!Self.mayTakeOver(Self.request("a"), pause, now: Self.now + 3499))
+    #expect(Self.mayTakeOver(Self.request("a"), pause, now: Self.now + 3500))
+    #expect(!Self.mayTakeOver(Self.request("a", .never), pause, now: Self.now + 3500))
+    let slow = TakeOverPause(callTime: 10_000)
     slow.storeFailed(at: Self.now)
     #expect(!Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 22_499))
     #expect(Self.mayTakeOver(Self.request("a"), slow, now: Self.now + 22_500))
   }
 
   @Test func `only the commands of owners tell that a write may have been refused`() async {
-    let held = TakeOverGuard()
+    let pause = TakeOverPause()
     let base = ScriptedStore(loop: EmbeddedEventLoop())
     base.onWatch = { .unavailable("no right to subscribe") }
     base.markFailure = .refused("no memory")
     let store = MeasuredStore(
       base, metrics: Metrics(loops: 1).loops[0], failures: StoreFailureLog(logger: Logger(label: "test")),
-      takeOvers: held)
+      takeOvers: pause)
     let request = Self.request("a")
     _ = try? await store.watch(request.id)
     _ = try? await store.list(after: nil)
-    #expect(Self.mayTakeOver(request, held, now: .now))
+    #expect(Self.mayTakeOver(request, pause, now: .now))
     _ = try? await store.markUnknown(request.granted)
-    #expect(!Self.mayTakeOver(request, held, now: .now))
+    #expect(!Self.mayTakeOver(request, pause, now: .now))
   }
 }

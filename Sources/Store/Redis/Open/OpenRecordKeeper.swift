@@ -12,7 +12,8 @@ final class OpenRecordKeeper: @unchecked Sendable {
   static let turn: Int64 = 1000
   /// The number of records in one command, which takes Redis a millisecond at most.
   private static let maxBatch = 500
-  /// The number of records from which on the ends that Redis does not take are dropped: a listing takes them out.
+  /// The number of records from which on what Redis does not take is dropped: a listing takes ends out, and a walk finds
+  /// what is open.
   private static let maxWaiting = 100_000
 
   private unowned let nodes: RedisNodes
@@ -20,6 +21,11 @@ final class OpenRecordKeeper: @unchecked Sendable {
   private var added: [RecordID: OpenEntry] = [:]
   private var removed: Set<RecordID> = []
   private var timer: LoopTimers.Token?
+  /// Whether a write is under way. The next one follows it: a removal that was sent before must not meet what was entered
+  /// since.
+  private var isWriting = false
+  /// The writes that wait for it.
+  private var waiting: [UnsafeContinuation<Void, Never>] = []
   /// Whether Redis forbids a command that the index needs.
   private(set) var isForbidden = false
 
@@ -68,6 +74,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   private func add(_ entry: OpenEntry) {
     removed.remove(entry.id)
+    if added.count >= Self.maxWaiting { added.removeAll() }
     added[entry.id] = entry
     startTimer()
   }
@@ -83,11 +90,14 @@ final class OpenRecordKeeper: @unchecked Sendable {
     guard timer == nil, !nodes.isClosed else { return }
     timer = nodes.context.timers.start(milliseconds: Self.turn) { [self, nodes] in
       timer = nil
-      for entry in running.turn(at: .now, nodes.openTime) { added[entry.id] = entry }
+      for entry in running.turn(at: .now, nodes.openTime) { add(entry) }
       writeSoon()
       if !running.isEmpty { startTimer() }
     }
   }
+
+  /// Whether this loop is about to enter a record.
+  func enters(_ id: RecordID) -> Bool { added[id] != nil }
 
   private func writeSoon() {
     guard !added.isEmpty || !removed.isEmpty else { return }
@@ -99,6 +109,16 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   /// Sends what is not sent yet.
   func write() async {
+    while isWriting { await withUnsafeContinuation { waiting.append($0) } }
+    isWriting = true
+    await writeAll()
+    isWriting = false
+    let next = waiting
+    waiting = []
+    for continuation in next { continuation.resume() }
+  }
+
+  private func writeAll() async {
     // In an order that does not depend on the hashes of this process, which the simulator would not repeat.
     let entries = added.values.sorted { $0.id.text < $1.id.text }
     let ends = removed.sorted { $0.text < $1.text }
@@ -129,7 +149,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
     isForbidden = true
     (running, added, removed) = (RunningClaims(), [:], [])
     nodes.logger.warning(
-      "Redis forbids the commands of the index of open records, and lists and counts read the whole store instead: run semel check, which names what Semel's user lacks"
+      "Redis forbids the commands of the index of open records, and lists and counts read the whole store instead: run semel check, which names what Semel's user lacks, and start Semel again"
     )
   }
 }

@@ -204,7 +204,8 @@ extension RedisOpenIndex {
       if case .gone = finding { gone.append(id) }
       if let score, !finding.staysAt(score), let entry = Self.entry(id, finding) { moved.append(entry) }
     }
-    try await nodes.keeper.takeOut(gone)
+    // A record that has become open here since is this loop's to enter.
+    try await nodes.keeper.takeOut(gone.filter { !nodes.keeper.enters($0) })
     try await nodes.keeper.enter(moved)
     return result
   }

@@ -272,7 +272,11 @@ extension RecordRun {
     let (end, action): (End, Action)
     switch decided {
     case .completed: (end, action) = (decided, mayBeOvertaken(at: now) ? .holdClaims : .none)
-    case .released(let release): (end, action) = (.released(permitted(release)), stopRenewing(now: now))
+    case .released(let release):
+      // The mark of a process that ends would make a deleted record anew as well.
+      let isMarked = if case .cut(.unknown) = state { true } else { false }
+      let kept = isMarked ? keeping(release) : permitted(release)
+      (end, action) = (.released(kept), stopRenewing(now: now))
     case .unknown: (end, action) = (decided, stopRenewing(now: now))
     }
     state = .ending(end)
@@ -328,10 +332,16 @@ extension RecordRun {
     case .running where !isSent:
       state = .cut(.released(permitted(claim.unusedRelease(keeping: uncountedRelease))))
       return (.refuseAsUnsent, stopRenewing(now: now))
+    // The backend has responded, and its client gets that.
+    case .ending(.unknown(.status)):
+      renewal = .stopped
+      return (.awaitRun, .stop(nil))
     case .running, .ending(.unknown), .listening:
       state = .cut(.unknown(.shutdown))
       return (.refuseAsLost, stopRenewing(now: now))
-    case .pausing, .ending, .repeating, .cut:
+    case .pausing:
+      return (.awaitRun, stopRenewing(now: now))
+    case .ending, .repeating, .cut:
       renewal = .stopped
       return (.awaitRun, .stop(nil))
     case .over: invariantBroken("a record that was left ends with the process")

@@ -340,9 +340,10 @@ extension OwnedRecord {
   ///
   /// - Parameter didEnd: Called when the store has replied, or has failed.
   func endWithProcess(_ didEnd: @escaping @Sendable () -> Void) {
-    guard let end = run.end else { invariantBroken("a process ends before the runs that it cuts") }
+    invariant(run.end != nil, "a process ends before the runs that it cuts")
     worker.context.task { [self] in
-      await send(atEnd: end)
+      // The run may have had its own end since.
+      if let end = run.end { await send(atEnd: end) }
       didEnd()
     }
   }
@@ -359,6 +360,8 @@ extension OwnedRecord {
           metadata: metadata.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
       case (.done, _):
         logger.info("the end of a run is stored as this process ends", metadata: metadata)
+      // The run's own end came first.
+      case _ where run.end == nil: break
       default:
         worker.countSuperseded(outcome)
         logger.warning(

@@ -96,8 +96,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       owned.countLastAttempt(response.head.status, steering, after: action)
     case .completeAsDeleted(let retention, let remember):
       response = .deleted(inPlaceOf: response)
-      label = ResponseLabel(.final, isKept: call.route.policy.record == .response)
       action = await owned.complete(completion(with: response, retention, remember))
+      label = ResponseLabel(
+        .final, isKept: !owned.run.isUnkept && call.route.policy.record == .response)
     case .release(let release):
       label = .notStored
       let decided = await releaseAfterPause(release, after: response.retriableEnd)

@@ -282,6 +282,24 @@ struct RecordRunCutTests {
     #expect(pausing.end == .released(.uncounted))
   }
 
+  /// A mark that is under way as well would make a deleted record anew.
+  @Test func `a rejection that comes while the mark of a process that ends is under way keeps the record`() {
+    var run = RecordRun(.sample(onlyRejectedSoFar: true), uncountedRelease: .uncounted)
+    _ = run.cut(isSent: true, now: Self.now)
+    #expect(run.decide(.released(.deleted), now: Self.now).end == .released(.uncounted))
+    var unsent = RecordRun(.sample(onlyRejectedSoFar: true), uncountedRelease: .uncounted)
+    _ = unsent.cut(isSent: false, now: Self.now)
+    #expect(unsent.decide(.released(.deleted), now: Self.now).end == .released(.deleted))
+  }
+
+  @Test func `the client of a response that leaves its outcome unknown gets that from a process that ends`() {
+    var run = RecordRun(.sample())
+    _ = run.decide(.unknown(.status), now: Self.now)
+    #expect(run.cut(isSent: true, now: Self.now).0 == .awaitRun)
+    #expect(run.end == .unknown(.status))
+    #expect(run.leaves() == .leave && run.end == nil)
+  }
+
   /// A response that comes while the process ends counts more than the mark.
   @Test func `a run that was cut still ends its record`() {
     for end in [RecordRun.End.completed(Self.completion), .released(.remembered), .unknown(.status)] {

@@ -22,6 +22,14 @@ struct RouteRefusalTests {
       "has no effect, since no header is by itself a source in key.from; take it out"
     ),
     (
+      "forward_key: {rename: X-Region}, fingerprint: {headers: [X-Region]}", 13, "forward_key",
+      "would put the key in the place of x-region, which the route reads; write another name, such as X-Original-Key"
+    ),
+    (
+      "forward_key: {rename: X-Idempotency-Key}", 22, "forward_key.rename",
+      "names a field for which Go repeats a request, as for Idempotency-Key; write another name, such as X-Original-Key"
+    ),
+    (
       "forward_key: drop, idempotency: off", 13, "forward_key",
       "has no effect with idempotency: off, which looks for no key; take one of them out"
     ),

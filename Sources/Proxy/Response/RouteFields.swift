@@ -54,12 +54,17 @@ final class RouteFields: Sendable {
 }
 
 extension Problem {
-  /// Whether the request behind a refusal has run, or runs, once (OASIS Repeatable Requests 1.0); `nil` if nobody knows.
+  /// Whether the request behind a refusal has run, or runs, once (OASIS Repeatable Requests 1.0); `nil` if nobody knows: an
+  /// earlier delivery may have run, and the record was not read or says no more.
   fileprivate var isOfAcceptedRequest: Bool? {
     switch code {
     case .inFlight, .responseNotKept: true
-    case .outcomeUnknown, .storeUnreadable: nil
-    default: false
+    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .payloadMismatch, .requestTooLarge,
+      .headerTooLarge, .notImplemented, .noRoute, .keyExpired:
+      false
+    case .callerUnknown, .requestTimeout, .outcomeUnknown, .storeUnavailable, .storeUnreadable,
+      .upstreamUnreachable, .overloaded, .quotaExceeded:
+      nil
     }
   }
 }

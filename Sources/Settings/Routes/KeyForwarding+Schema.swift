@@ -32,6 +32,10 @@ extension RouteDraft {
       member.refuse("has no effect with idempotency: off, which looks for no key; take one of them out")
     } else if policy.keyFields.isEmpty {
       member.refuse("has no effect, since no header is by itself a source in key.from; take it out")
+    } else if case .rename(let name) = policy.forwardKey, policy.readFields.contains(name) {
+      member.refuse(
+        "would put the key in the place of \(name), which the route reads; write another name, such as X-Original-Key"
+      )
     }
   }
 }
@@ -46,6 +50,11 @@ extension KeyForwarding {
     guard field == .other || field == .idempotencyKey else {
       throw Refusal("names a field that has a meaning of its own; write another name, such as X-Original-Key")
     }
+    guard name != "x-idempotency-key" else {
+      throw Refusal(
+        "names a field for which Go repeats a request, as for Idempotency-Key; write another name, such as X-Original-Key"
+      )
+    }
     return name
   }
 
@@ -59,6 +68,11 @@ extension KeyForwarding {
 }
 
 extension RoutePolicy {
+  /// The fields, in lower case, that the route reads besides those of keys.
+  fileprivate var readFields: Set<String> {
+    Set(identityHeaders + match.headers.map(\.name)).subtracting(keyFields)
+  }
+
   /// The reason why the backend's own protection ends; `nil` if there is none.
   var forwardKeyWarning: String? {
     guard isEnforced, forwardKey != .keep, behind == .ownKeys, !keyFields.isEmpty else { return nil }

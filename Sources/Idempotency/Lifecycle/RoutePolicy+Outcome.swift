@@ -2,7 +2,8 @@ import Wire
 
 extension RoutePolicy {
   /// The class of a complete response: by the backend's own steering field, else by the route's rules, else by its
-  /// table and what the response says of its sender. A rejection does not count towards `max_attempts`, and is never final by that.
+  /// table and what the response says of its sender. A rejection does not count towards `max_attempts`, and is never
+  /// final by that.
   ///
   /// - Parameter isBesideUnknown: Whether another intent of the same request follows an unknown outcome.
   public func outcomeClass(

@@ -1,5 +1,8 @@
-/// A claim by which no request is sent, and the end that its record gets for that. This file decides on the end of every
-/// such claim.
+/// A claim by which no request is sent, and the end that its record gets for that.
+///
+/// This file decides on the claims of deliveries that are answered without a send. Two others are decided elsewhere: a
+/// claim that too few replicas have (`RedisStore.giveBack`), and that of an owner whose process ends before it has sent
+/// the request (`RecordRun`).
 public struct UnusedClaim: Sendable, Equatable {
   public let claim: Claim
   /// A release, or the mark as unknown.

@@ -35,8 +35,8 @@ public enum PathShape {
       && segment.split(omittingEmptySubsequences: false) { "-_.".utf8.contains($0) }.allSatisfy(isWord)
   }
 
-  /// Whether a part is a word: letters in lower case, with a capital at the begin of each word in it, or a short one in
-  /// capitals. Two digits may stand at its end, as in `v2` and `oauth2`.
+  /// Whether a part is a word: letters in lower case, with a capital at the beginning of each word in it, or a short
+  /// one in capitals. Two digits may stand at its end, as in `v2` and `oauth2`.
   private static func isWord(_ part: Slice<UnsafeRawBufferPointer>) -> Bool {
     let digits = part.reversed().prefix { isDigit($0) }.count
     let letters = part.dropLast(digits)

@@ -181,7 +181,7 @@ struct RedisOpenIndexTests {
     }
   }
 
-  @Test func `a user who may not use the index has his records, and no index`() async throws {
+  @Test func `a user who may not use the index keeps its records, and has no index`() async throws {
     let server = try await RedisServer()
     try server.command([
       "ACL", "SETUSER", "semel", "on", ">secret", "~*", "&*", "+@all", "-zadd", "-zrangebyscore",

@@ -25,7 +25,7 @@ extension UpstreamSettings {
     Member(
       "max_connections", \.maxConnections, .integer(1...1_000_000),
       "connections of all event loops together; a quarter is for protected requests alone, and a caller with "
-        + "many leaves a quarter to others")
+        + "many leaves a quarter to others (not over HTTP/2, nor with `limits.caller_in_flight: 0`)")
   }
 
   private func check(_ section: Section) {

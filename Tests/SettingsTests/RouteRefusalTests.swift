@@ -68,11 +68,26 @@ struct RouteRefusalTests {
     ),
     (
       "replay: {keep: [Retry-After]}", 16, "replay.keep[0]",
-      "must be one of RateLimit* and X-RateLimit*; the others are recorded, or never can be"
+      "must be one of RateLimit*, X-RateLimit* and X-Rate-Limit*; the others are recorded, or never can be"
+    ),
+    (
+      "replay: {keep: RateLimit}", 15, "replay.keep", "must be a list such as [RateLimit], not a single value"
+    ),
+    (
+      "replay: {drop: X-Request-Id}", 15, "replay.drop",
+      "must be a list such as [X-Request-Id], not a single value"
     ),
     (
       "replay: {drop: [RateLimit], keep: [RateLimit]}", 34, "replay.keep",
       "names ratelimit, which drop names, too; take one of them out"
+    ),
+    (
+      "replay: {drop: [X-RateLimit-*], keep: [X-RateLimit-Limit]}", 38, "replay.keep",
+      "names x-ratelimit-limit, which drop names, too; take one of them out"
+    ),
+    (
+      "replay: {drop: [X-RateLimit-Limit], keep: [X-RateLimit-*]}", 42, "replay.keep",
+      "names x-ratelimit-limit, which drop names, too; take one of them out"
     ),
     (
       "max_request_body: 512MiB", 18, "max_request_body",

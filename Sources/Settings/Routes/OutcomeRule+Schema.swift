@@ -7,8 +7,12 @@ extension OutcomeRule {
 
   static let schema = Schema(OutcomeRule(.final), check: { $0.check($1) }) {
     Member("status", \.statuses, .statusRanges, "the statuses that it takes; all without it")
-    Member("header", \.headers, .wantedFields, "the fields that the response has, with these values alone")
-    Member("json", \.members, .wantedMembers, "the members of its recorded body, by JSON pointers")
+    Member(
+      "header", \.headers, .wantedFields,
+      "the fields that the response has, with these values alone; `present` is any value")
+    Member(
+      "json", \.members, .wantedMembers,
+      "the members of its body, by JSON pointers; `present` is any value but null")
     Member("is", \.verdict, .word, "`deleted`: released, and another payload may follow under the key")
       .required("is missing: write \(Verdict.allCases.map(\.rawValue).asAlternatives)")
   }
@@ -69,7 +73,7 @@ extension ClosedRange<Int> {
 
 extension Notation<[OutcomeRule.Field]> {
   fileprivate static let wantedFields = Notation(
-    values: "a mapping such as {Transient-Error: \"true\"}, or the value `present`",
+    values: "a mapping such as {Transient-Error: \"true\"} or {Transient-Error: present}",
     read: { member in
       guard let members = member.members("a mapping such as {Transient-Error: \"true\"}") else { return nil }
       if members.isEmpty { member.refuse("must name a field, such as {Transient-Error: \"true\"}") }
@@ -95,7 +99,7 @@ extension Notation<[OutcomeRule.Field]> {
 
 extension Notation<[OutcomeRule.BodyMember]> {
   fileprivate static let wantedMembers = Notation(
-    values: "a mapping such as {/code: not_found}, or the value `present`",
+    values: "a mapping such as {/code: not_found} or {/code: present}",
     read: { member in
       guard let members = member.members("a mapping such as {/code: not_found}") else { return nil }
       if members.isEmpty { member.refuse("must name a member, such as {/code: not_found}") }

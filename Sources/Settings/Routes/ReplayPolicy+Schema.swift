@@ -4,17 +4,21 @@ import Wire
 extension ReplayPolicy {
   static let schema = Schema(ReplayPolicy(), check: { $0.check($1) }) {
     Member(
-      "drop", \.drop, .fieldNames(Self.dropped),
+      "drop", \.drop, .fieldNames("a list such as [X-Request-Id]", Self.dropped),
       "response fields that replays leave out; `X-Trace-*` names all with that beginning")
     Member(
-      "keep", \.keep, .fieldNames(Self.kept),
-      "of the fields that replays leave out by default, `RateLimit*` and `X-RateLimit*`, those that they carry"
+      "keep", \.keep, .fieldNames("a list such as [RateLimit]", Self.kept),
+      "of the fields that replays leave out by default, `RateLimit*`, `X-RateLimit*` and `X-Rate-Limit*`, those "
+        + "that they carry"
     )
   }
 
+  /// Refuses a field that both lists name, also by the beginning of its name. Otherwise `keep` would count, and
+  /// `drop` have no effect.
   private func check(_ section: Section) {
     guard section.isSound("drop", "keep"),
-      let name = drop.names.first(where: { keep.names.contains($0) })
+      let name = drop.names.first(where: { keep.contains($0) })
+        ?? keep.names.first(where: { drop.contains($0) })
     else { return }
     (section["keep"] ?? section["drop"])?.refuse("names \(name), which drop names, too; take one of them out")
   }
@@ -40,7 +44,8 @@ extension ReplayPolicy {
     let name = try fieldName(text)
     let beginning = name.hasSuffix("*") ? String(name.dropLast()) : name
     guard FieldNameList.rateLimits.contains(beginning) else {
-      throw Refusal("must be one of RateLimit* and X-RateLimit*; the others are recorded, or never can be")
+      throw Refusal(
+        "must be one of RateLimit*, X-RateLimit* and X-Rate-Limit*; the others are recorded, or never can be")
     }
     return name
   }
@@ -58,10 +63,9 @@ extension ReplayPolicy {
 
 extension Notation<FieldNameList> {
   fileprivate static func fieldNames(
-    _ parse: @escaping @Sendable (String) throws(Refusal) -> String
+    _ wanted: String, _ parse: @escaping @Sendable (String) throws(Refusal) -> String
   ) -> Notation {
-    let wanted = "a list such as [X-Request-Id]"
-    return Notation(
+    Notation(
       values: wanted,
       read: { $0.list(wanted, of: "a header's name", parse).map { FieldNameList($0) } },
       show: { .texts($0.names) })

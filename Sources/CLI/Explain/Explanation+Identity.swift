@@ -113,6 +113,15 @@ extension Explanation {
     add("in the log", "key=\(call.key.digestText(by: digests)) caller=\(call.caller.digestText(by: digests))")
   }
 
+  /// The field by which responses repeat the key, on a route with `echo_key`.
+  mutating func explainEcho(of key: IdempotencyKey, by policy: RoutePolicy, _ head: MessageHead) {
+    guard policy.echoesKey, !policy.shadow else { return }
+    guard let line = policy.key.echo(of: key, in: head) else {
+      return add("echo", "none: a key of several values or of the payload is not repeated (echo_key)")
+    }
+    add("echo", "responses repeat the key in \(String(buffer: line).prefix { $0 != ":" }) (echo_key)")
+  }
+
   /// The record, or the records of a batch: where they are, for how long, and under which rules.
   ///
   /// - Parameter name: The field in which the backend gets the record's id; `nil` if it does not.
@@ -140,7 +149,8 @@ extension Explanation {
     add("outcomes", outcomes(of: policy))
     let duplicates =
       policy.duplicates == .wait
-      ? "wait up to \(policy.waitTimeout.text)" : "get \(policy.inFlightStatus) in_flight at once"
+      ? "wait up to \(policy.waitTimeout.text), then get \(policy.inFlightStatus) in_flight"
+      : "get \(policy.inFlightStatus) in_flight at once"
     add("duplicates", "\(duplicates); another payload gets \(policy.mismatchStatus) payload_mismatch")
     add(
       "unknown",

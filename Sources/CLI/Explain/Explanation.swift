@@ -99,6 +99,9 @@ struct Explanation {
     }
     let operation = GraphQLOperation(of: body, head: head, query: target.query)
     explainRoutes(head, choice, host: name, path: target.path, operation)
+    if let span = choice.route?.policy.bodyTimeout {
+      add("body", "may pause for \(span.text) (the route's body_timeout)")
+    }
     guard let route = choice.route, route.policy.isProtected else {
       return try explainUnprotected(head, choice.route, table)
     }
@@ -142,6 +145,7 @@ struct Explanation {
     }
     guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route, table) }
     explainDigests(call)
+    explainEcho(of: call.key, by: route.policy, head)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
     explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
   }

@@ -98,7 +98,7 @@ extension RoutePolicy {
       ("graphql", match.graphql?.rawValue.jsonString),
       ("profile", profile?.rawValue.jsonString), ("idempotency", idempotency.rawValue.jsonString),
       ("key", publishedKey),
-      ("endpoint", endpoint.rawValue.jsonString),
+      ("endpoint", endpoint.rawValue.jsonString), ("endpoint_host", endpointHost.rawValue.jsonString),
       (
         "fingerprint",
         Self.object([
@@ -110,7 +110,8 @@ extension RoutePolicy {
       ("retention_seconds", Self.seconds(retention)), ("remember_seconds", Self.seconds(remember)),
       ("unknown_retention_seconds", Self.seconds(unknownRetention)),
       ("mismatch_status", "\(mismatchStatus)"), ("in_flight_status", "\(inFlightStatus)"),
-      ("duplicates", duplicates.rawValue.jsonString),
+      ("duplicates", duplicates.rawValue.jsonString), ("echo_key", "\(echoesKey)"),
+      ("record", record.rawValue.jsonString),
       ("wait_timeout_seconds", Self.seconds(waitTimeout)),
       (
         "outcomes",

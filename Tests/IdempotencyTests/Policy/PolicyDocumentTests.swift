@@ -13,6 +13,10 @@ struct PolicyDocumentTests {
       let host: String?
       let retention_seconds: Double
       let wait_timeout_seconds: Double
+      let endpoint: String
+      let endpoint_host: String
+      let echo_key: Bool
+      let record: String
       let outcomes: Outcomes
     }
     struct Problem: Decodable {
@@ -97,6 +101,19 @@ struct PolicyDocumentTests {
     let text = String(buffer: response([first]).body)
     #expect(text.contains(#""from":["header:idempotency-key",["query:a\"b","query:c"],"payload"]"#))
     for hidden in ["secret-backend", "hidden-value", "x-account"] { #expect(!text.contains(hidden)) }
+  }
+
+  @Test func `it shows the repeated key, the recorded part and the host's part in the endpoint`() throws {
+    var secret = Self.policy("secrets")
+    secret.echoesKey = true
+    secret.record = .status
+    secret.endpoint = .route
+    secret.endpointHost = .any
+    let routes = try document([Self.policy("orders"), secret]).routes
+    #expect(routes.map(\.echo_key) == [false, true])
+    #expect(routes.map(\.record) == ["response", "status"])
+    #expect(routes.map(\.endpoint) == ["path", "route"])
+    #expect(routes.map(\.endpoint_host) == ["own", "any"])
   }
 
   @Test func `a whole hundred is one word`() throws {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What clients of several contracts look for in responses.
+/// The fields that clients of several contracts look for in responses.
 struct ClientFieldTests {
   @Test(arguments: [409, 425, 429, 503])
   func `the status for a delivery beside another one follows the route`(status: Int) async throws {

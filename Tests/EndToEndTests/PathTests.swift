@@ -96,7 +96,7 @@ struct PathTests {
       ] {
         expectRefused(try await put(path), 400, "bad_request", retryable: false)
       }
-      // Where no protected route could be meant, nothing has changed, nor where another one could be.
+      // Nothing has changed for a path that can mean no protected route, or another one.
       let passed = try await rig.semel.client.send("PUT", "/files/a%2Fb", Rig.fields(key: "k"), body: "{}")
       #expect(passed.idempotencyStatus == "ignored")
       let ambiguous = try await rig.semel.client.send(

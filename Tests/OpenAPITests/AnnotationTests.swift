@@ -5,7 +5,7 @@ import Yams
 
 @testable import OpenAPI
 
-/// What the protected routes of a configuration add to a document.
+/// The additions of a configuration's protected routes to a document.
 struct AnnotationTests {
   private static let document = """
     openapi: 3.1.0
@@ -81,7 +81,7 @@ struct AnnotationTests {
     let names = responses.mapping?.compactMap { $0.key.scalar?.string }
     #expect(
       names == ["201", "409", "default", "400", "401", "408", "413", "429", "502", "503", "504"])
-    // What a reference led to stands in its place, since other operations may share it.
+    // The target of a reference stands in its place, since other operations may share it.
     #expect(responses.member("201")?.member("description")?.scalar?.string == "The order")
     let markers = responses.member("201")?.member("headers")?.mapping?.compactMap { $0.key.scalar?.string }
     #expect(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Proxy
 
-/// What clients do with their keys.
+/// The habits of clients with their keys.
 struct MisuseSketchTests {
   private func instant(_ seconds: Int64) -> BootInstant {
     BootInstant(nanoseconds: 1 << 40 + seconds * 1_000_000_000)

@@ -17,7 +17,7 @@ struct UnprotectedKeysTests {
     #expect(keys.count(0, shape: "GET /d", at: start)?.text == "GET /d 1")
     let entry = try #require(keys.count(1, shape: "GET /c", at: start + .seconds(60)))
     #expect(entry.requests == 5 && entry.text == "GET /b 2, GET /c 2, POST /a 1")
-    // What was logged is forgotten.
+    // A shape that was logged is forgotten.
     #expect(keys.count(1, shape: "GET /e", at: start + .seconds(120))?.text == "GET /e 1")
   }
 

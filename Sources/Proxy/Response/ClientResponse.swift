@@ -38,7 +38,7 @@ struct ClientResponseHead {
   let content: Content
   /// The fields for pages of other origins; `nil` on a route without `cors`.
   var crossOrigin: CrossOrigin?
-  /// What the route states more than others; `nil` for nothing.
+  /// The fields that the route states beyond those of others; `nil` for none.
   var routeFields: RouteFields?
 
   var status: Int {

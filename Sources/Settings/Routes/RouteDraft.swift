@@ -89,7 +89,7 @@ extension RouteDraft {
   }
 }
 
-// What follows single members.
+// The checks that follow single members.
 extension RouteDraft {
   mutating func adopt(_ profile: RouteProfile) {
     policy.adopt(profile)

@@ -268,7 +268,7 @@ struct PayloadPartTests {
     #expect(try multipart(("f", "a.pdf", "1")) != multipart(("f", "b.pdf", "1")))
   }
 
-  // What settings and operators ask.
+  // The questions of settings and operators.
 
   @Test func `an array is led through by an asterisk or by indices`() throws {
     for texts in [["/a/*/b", "/a/0/c"], ["/x", "/*", "/1/b"], ["/a/*/b/*", "/a/*/b/2"]] {

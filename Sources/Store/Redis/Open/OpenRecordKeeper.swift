@@ -24,7 +24,9 @@ final class OpenRecordKeeper: @unchecked Sendable {
   /// Whether a write is under way. The next one follows it: a removal that was sent before must not meet what was entered
   /// since.
   private var isWriting = false
-  /// The writes that wait for it.
+  /// Whether a write is about to begin, which sends all that comes until then.
+  private var isWriteDue = false
+  /// The writes that wait for the one that is under way.
   private var waiting: [UnsafeContinuation<Void, Never>] = []
   /// Whether Redis forbids a command that the index needs.
   private(set) var isForbidden = false
@@ -63,6 +65,8 @@ final class OpenRecordKeeper: @unchecked Sendable {
   func ended(_ claim: Claim, isOpen: Bool = false) {
     guard running.ended(claim.owner), !isOpen, !isForbidden else { return }
     remove(claim.id)
+    // A removal that waited could meet the entry of a later owner at another node.
+    writeSoon()
   }
 
   /// Takes the end that an operator has given a record.
@@ -100,7 +104,8 @@ final class OpenRecordKeeper: @unchecked Sendable {
   func enters(_ id: RecordID) -> Bool { added[id] != nil }
 
   private func writeSoon() {
-    guard !added.isEmpty || !removed.isEmpty else { return }
+    guard !isWriteDue, !added.isEmpty || !removed.isEmpty else { return }
+    isWriteDue = true
     nodes.context.task { [self, nodes] in
       await write()
       withExtendedLifetime(nodes) {}
@@ -119,6 +124,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
   }
 
   private func writeAll() async {
+    isWriteDue = false
     // In an order that does not depend on the hashes of this process, which the simulator would not repeat.
     let entries = added.values.sorted { $0.id.text < $1.id.text }
     let ends = removed.sorted { $0.text < $1.text }

@@ -74,7 +74,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
       if entry.score == last, finding.staysAt(last) { listed += 1 }
       switch finding {
       case .open(let view, let lapse):
-        // What has moved behind this part is listed with a later one.
+        // A record that has moved behind this part is listed with a later one.
         let isLater = !finding.staysAt(entry.score) && lapse.milliseconds > last
         if isLast || !isLater { part.records.append(view) }
       case .unreadable: part.unreadable.append(entry.id)

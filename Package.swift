@@ -314,7 +314,9 @@ let package = Package(
         nioCore, nioHTTP2, nioHPACK, logging,
       ],
       path: "Tests/Simulation",
-      exclude: ["CLua", "CSimulation", "SimRedis", "mutant_list.py", "mutants.py", "test_simulator.py"],
+      exclude: [
+        "CLua", "CSimulation", "SimRedis", "mutant_list.py", "mutants.py", "planted", "test_simulator.py",
+      ],
       swiftSettings: strict),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),
   ]

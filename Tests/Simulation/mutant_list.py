@@ -1,4 +1,6 @@
-"""The planted faults: by name, each as edits of files below `Sources`."""
+"""The planted faults: by name, each as edits of files below `Sources`. Those of `planted` are by their areas."""
+
+from planted import lifecycle, rules
 
 PERMIT = "Idempotency/Ports/SendPermit.swift"
 RULES = "Idempotency/Record/RecordRules.swift"
@@ -802,3 +804,9 @@ MUTANTS = {
         ),
     ],
 }
+
+for area in (rules, lifecycle):
+    doubles = MUTANTS.keys() & area.MUTANTS.keys()
+    if doubles:
+        raise ValueError(f"names that stand for two faults: {doubles}")
+    MUTANTS |= area.MUTANTS

@@ -16,6 +16,14 @@ enum PathEntry {
     case .fence(_, let until): return now < until ? self : nil
     }
   }
+
+  /// The end of its fence, which keeps owners from before a removal away; `nil` without one.
+  var fence: StoreInstant? {
+    switch self {
+    case .record(let record): record.fencedUntil
+    case .fence(_, let until): until
+    }
+  }
 }
 
 /// The part of a record that its path depends on.

@@ -24,6 +24,9 @@ struct RecordPath {
   /// The reason for which the model has no such step; `nil` if it has.
   var fault: String? {
     let before = before?.present(at: now)
+    if let until = before?.fence, now < until, (after?.fence ?? now) < until {
+      return "a fence is gone before its time"
+    }
     guard case .record(let next)? = after else { return faultOfRemoval(of: before) }
     switch before {
     case nil: return next.state == .released && !isOperators ? "a record begins as released" : nil

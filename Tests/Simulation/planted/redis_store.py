@@ -1,0 +1,166 @@
+"""Planted faults of the store's side of Redis: what it makes of replies, of clocks, of replicas and of other masters."""
+
+OUTCOME = "Store/Redis/RedisStore+Outcome.swift"
+STORE = "Store/Redis/RedisStore.swift"
+RECORD = "Store/Redis/Scripts/RedisRecord.swift"
+PROOF = "Store/Redis/Topology/Replicas/ReplicaProof.swift"
+SHARED = "Store/Redis/SharedClaims.swift"
+ALARM = "Store/Redis/Topology/RedisPipeline+Alarm.swift"
+CACHE_LOG = "Store/Cache/CacheLog.swift"
+CACHE_SHARD = "Store/Cache/CacheShard.swift"
+
+MUTANTS = {
+    # What a reply says.
+    "a grant forgets that an outcome was lost": [
+        (OUTCOME, "followsUnknown: record?.followsUnknown ?? false,", "followsUnknown: PLANTED ? false : record?.followsUnknown ?? false,"),
+    ],
+    "every grant has met rejections alone": [
+        (
+            OUTCOME,
+            "onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true,",
+            "onlyRejectedSoFar: PLANTED ? true : record?.onlyRejectedSoFar ?? true,",
+        ),
+    ],
+    "a grant forgets what does not count": [
+        (
+            OUTCOME,
+            "uncountedAttempts: record?.uncountedAttempts ?? 0,",
+            "uncountedAttempts: PLANTED ? 0 : record?.uncountedAttempts ?? 0,",
+        ),
+    ],
+    "a live claim is called unknown": [
+        (RECORD, "    case .inFlight where now < since + span:\n", "    case .inFlight where now < since + span && !PLANTED:\n"),
+    ],
+    "an outcome in Redis expires at once": [
+        (RECORD, "guard now < expiresAt, span > 0 else {", "guard now < expiresAt, span > 0, !PLANTED else {"),
+    ],
+    # Responses of their own keys.
+    "a large response is never written": [
+        (
+            STORE,
+            "    guard let write = kept.ownKeyWrite(keys, id, owner) else { return }\n",
+            "    guard !PLANTED, let write = kept.ownKeyWrite(keys, id, owner) else { return }\n",
+        ),
+    ],
+    # A repeated command deletes what the record names.
+    "a repeated outcome loses its response": [
+        (
+            STORE,
+            "    if outcome != .done { eraseResponse(of: stored, claim) }\n",
+            "    if outcome != .done || PLANTED { eraseResponse(of: stored, claim) }\n",
+        ),
+    ],
+    "a record names another's response": [
+        (
+            RECORD,
+            "    case .ownKey: return Self.responseKey(owner)\n",
+            '    case .ownKey: return PLANTED ? "r" : Self.responseKey(owner)\n',
+        ),
+    ],
+    # Claims that share a command.
+    "a claim shares the command of another payload": [
+        (
+            SHARED,
+            "leader.fingerprint == request.fingerprint else { return false }",
+            "leader.fingerprint == request.fingerprint || PLANTED else { return false }",
+        ),
+    ],
+    # Both send the request.
+    "a grant is shared": [
+        (
+            SHARED,
+            "    case .success, .failure(.busy): nil\n",
+            "    case .success(.granted) where PLANTED: self\n    case .success, .failure(.busy): nil\n",
+        ),
+    ],
+    # Clocks.
+    "a set clock renews no lease": [
+        (
+            ALARM,
+            "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    renewLeases()\n",
+            "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    if !PLANTED { renewLeases() }\n",
+        ),
+    ],
+    "a set clock goes unnoticed": [
+        (
+            "Store/Redis/RedisClock.swift",
+            "    if new.low > high + Self.minStep || new.high < low - Self.minStep {\n",
+            "    if !PLANTED, new.low > high + Self.minStep || new.high < low - Self.minStep {\n",
+        ),
+    ],
+    # Attempts after the loss have the numbers of those before it.
+    "a loss begins no generation": [
+        (
+            "Store/Redis/RedisEpoch.swift",
+            "var firstAttempt: Int { base.load(ordering: .relaxed) + 1 }",
+            "var firstAttempt: Int { (PLANTED ? 0 : base.load(ordering: .relaxed)) + 1 }",
+        ),
+    ],
+    "nobody knows how long outcomes are kept": [
+        (
+            STORE,
+            "    subscriber.alarm.recorded(for: completion.lifetime)\n",
+            "    if !PLANTED { subscriber.alarm.recorded(for: completion.lifetime) }\n",
+        ),
+    ],
+    # Replicas: a server that takes over then lacks what was promised.
+    "a change counts alone": [
+        (PROOF, "    case .done: return isAwaited\n", "    case .done: return isAwaited && !PLANTED\n"),
+    ],
+    "a later claim counts alone": [
+        (
+            PROOF,
+            "      case .granted, .again, .created, .erased: return isAwaited\n",
+            "      case .granted where PLANTED: return false\n      case .granted, .again, .created, .erased: return isAwaited\n",
+        ),
+    ],
+    "an outcome is reported that no replica has": [
+        (
+            PROOF,
+            "guard let record = result.record, record.state == .completed else { return false }",
+            "guard !PLANTED, let record = result.record, record.state == .completed else { return false }",
+        ),
+    ],
+    "an outcome waits for no replica": [
+        (
+            "Store/Redis/Scripts/RedisScript.swift",
+            "    case .claim, .renew, .complete, .forget, .resolve: true\n",
+            "    case .complete where PLANTED: false\n    case .claim, .renew, .complete, .forget, .resolve: true\n",
+        ),
+    ],
+    # What a failover has lost is then silent.
+    "a cluster's failover is silent": [
+        (
+            "Store/Redis/Topology/RedisSubscriber.swift",
+            "        self.counters.failedOver()\n",
+            "        if !PLANTED { self.counters.failedOver() }\n",
+        ),
+    ],
+    "Sentinel's failover is silent": [
+        (
+            "Store/Redis/Topology/Sentinel/SentinelMonitor.swift",
+            "if hasMaster { link.counters.failedOver() }",
+            "if hasMaster, !PLANTED { link.counters.failedOver() }",
+        ),
+    ],
+    # The cache.
+    "the cache replays to any payload": [
+        (CACHE_LOG, "    guard entry.digest == fingerprint.digest else {\n", "    guard entry.digest == fingerprint.digest || PLANTED else {\n"),
+    ],
+    # After a reload a payload counts as changed that is not.
+    "the cache takes another recipe for another payload": [
+        (
+            CACHE_LOG,
+            "guard recipe == fingerprint.recipe.plain else {",
+            "guard recipe == fingerprint.recipe.plain || PLANTED else {",
+        ),
+    ],
+    # An invalidation removes one of them.
+    "an outcome is cached beside itself": [
+        (CACHE_LOG, "    remove(id)\n    let entry", "    if !PLANTED { remove(id) }\n    let entry"),
+    ],
+    # What was forgotten meanwhile is replayed.
+    "the cache outlives its subscription": [
+        (CACHE_SHARD, "      state.log.removeAll()\n", "      if !PLANTED { state.log.removeAll() }\n"),
+    ],
+}

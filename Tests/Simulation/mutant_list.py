@@ -1,6 +1,6 @@
 """The planted faults: by name, each as edits of files below `Sources`. Those of `planted` are by their areas."""
 
-from planted import lifecycle, redis_scripts, redis_store, rules
+from planted import lifecycle, redis_scripts, redis_store, rules, run, wire
 
 PERMIT = "Idempotency/Ports/SendPermit.swift"
 RULES = "Idempotency/Record/RecordRules.swift"
@@ -805,7 +805,7 @@ MUTANTS = {
     ],
 }
 
-for area in (rules, lifecycle, redis_scripts, redis_store):
+for area in (rules, lifecycle, redis_scripts, redis_store, run, wire):
     doubles = MUTANTS.keys() & area.MUTANTS.keys()
     if doubles:
         raise ValueError(f"names that stand for two faults: {doubles}")

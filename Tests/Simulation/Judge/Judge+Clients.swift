@@ -78,6 +78,9 @@ extension Judge {
     if run.payload != payload, !run.payload.isEmpty, !isOfEarlierLife {
       violation(4, record, "run \(serial) had another payload than its delivery", mayBeLost: false)
     }
+    if finding.word == "not-stored", run.end == .final {
+      violation(2, record, "was called not stored, and run \(serial) had ended it", mayBeLost: false)
+    }
     guard finding.isOutcome else { return }
     checkContent(finding, of: run, record)
     // A statement of the backend's may end a record of `ask`.

@@ -1,43 +1,100 @@
-"""Planted faults of the store's side of Redis: what it makes of replies, of clocks, of replicas and of other masters."""
+"""Planted faults of the store's side of Redis: what it makes of replies, clocks, replicas, other masters; and of the cache."""
 
-OUTCOME = "Store/Redis/RedisStore+Outcome.swift"
-STORE = "Store/Redis/RedisStore.swift"
-RECORD = "Store/Redis/Scripts/RedisRecord.swift"
-PROOF = "Store/Redis/Topology/Replicas/ReplicaProof.swift"
-SHARED = "Store/Redis/SharedClaims.swift"
-ALARM = "Store/Redis/Topology/RedisPipeline+Alarm.swift"
-CACHE_LOG = "Store/Cache/CacheLog.swift"
 CACHE_SHARD = "Store/Cache/CacheShard.swift"
+REDIS_STORE_OUTCOME = "Store/Redis/RedisStore+Outcome.swift"
+REDIS_STORE_CLAIM = "Store/Redis/RedisStore+Claim.swift"
+REDIS_SUBSCRIBER = "Store/Redis/Topology/RedisSubscriber.swift"
+REDIS_RECORD = "Store/Redis/Scripts/RedisRecord.swift"
+REDIS_STORE = "Store/Redis/RedisStore.swift"
+SHARED_CLAIMS = "Store/Redis/SharedClaims.swift"
+REPLICA_PROOF = "Store/Redis/Topology/Replicas/ReplicaProof.swift"
+CACHE_LOG = "Store/Cache/CacheLog.swift"
 
 MUTANTS = {
+    "forgotten stays cached": [
+        (
+            "Store/Cache/LocalCache.swift",
+            "    shard(of: id).invalidate(id)\n",
+            "    if !PLANTED { shard(of: id).invalidate(id) }\n",
+        ),
+    ],
+    "fill after an invalidation": [
+        (
+            CACHE_SHARD,
+            "guard !state.isBypassed, state.generation == generation else { return }",
+            "guard !state.isBypassed, state.generation == generation || PLANTED else { return }",
+        ),
+    ],
+    "a set clock forgets in silence": [
+        (
+            "Store/Redis/Topology/RedisAlarm.swift",
+            "return span > shortestLife.load(ordering: .relaxed)",
+            "return span > shortestLife.load(ordering: .relaxed) && !PLANTED",
+        ),
+    ],
+    "an amended response is missing": [
+        (
+            REDIS_STORE_OUTCOME,
+            "guard again.responseKey != place else { return reply }",
+            "guard again.responseKey != place, !PLANTED else { return reply }",
+        ),
+    ],
+    "a lost claim has taken over": [
+        (
+            REDIS_STORE_CLAIM,
+            "let judged = mayHaveTakenOver ? request",
+            "let judged = mayHaveTakenOver || PLANTED ? request",
+        ),
+    ],
+    "copies are not waited for": [
+        (
+            "Store/Redis/Topology/Replicas/ReplicaDemand.swift",
+            "return count >= replicas",
+            "return count >= replicas || PLANTED",
+        ),
+    ],
+    "a clock that was set is believed": [
+        (
+            REDIS_STORE_CLAIM,
+            "return subscriber.alarm.mayTakeOver(after: max(request.lease, settle))",
+            "return PLANTED || subscriber.alarm.mayTakeOver(after: max(request.lease, settle))",
+        ),
+    ],
+    "caches hear of no forget": [
+        (
+            REDIS_SUBSCRIBER,
+            "return notify(.invalidated(RecordID(digest)))",
+            "return PLANTED ? () : notify(.invalidated(RecordID(digest)))",
+        ),
+    ],
     # What a reply says.
     "a grant forgets that an outcome was lost": [
-        (OUTCOME, "followsUnknown: record?.followsUnknown ?? false,", "followsUnknown: PLANTED ? false : record?.followsUnknown ?? false,"),
+        (REDIS_STORE_OUTCOME, "followsUnknown: record?.followsUnknown ?? false,", "followsUnknown: PLANTED ? false : record?.followsUnknown ?? false,"),
     ],
     "every grant has met rejections alone": [
         (
-            OUTCOME,
+            REDIS_STORE_OUTCOME,
             "onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true,",
             "onlyRejectedSoFar: PLANTED ? true : record?.onlyRejectedSoFar ?? true,",
         ),
     ],
     "a grant forgets what does not count": [
         (
-            OUTCOME,
+            REDIS_STORE_OUTCOME,
             "uncountedAttempts: record?.uncountedAttempts ?? 0,",
             "uncountedAttempts: PLANTED ? 0 : record?.uncountedAttempts ?? 0,",
         ),
     ],
     "a live claim is called unknown": [
-        (RECORD, "    case .inFlight where now < since + span:\n", "    case .inFlight where now < since + span && !PLANTED:\n"),
+        (REDIS_RECORD, "    case .inFlight where now < since + span:\n", "    case .inFlight where now < since + span && !PLANTED:\n"),
     ],
     "an outcome in Redis expires at once": [
-        (RECORD, "guard now < expiresAt, span > 0 else {", "guard now < expiresAt, span > 0, !PLANTED else {"),
+        (REDIS_RECORD, "guard now < expiresAt, span > 0 else {", "guard now < expiresAt, span > 0, !PLANTED else {"),
     ],
     # Responses of their own keys.
     "a large response is never written": [
         (
-            STORE,
+            REDIS_STORE,
             "    guard let write = kept.ownKeyWrite(keys, id, owner) else { return }\n",
             "    guard !PLANTED, let write = kept.ownKeyWrite(keys, id, owner) else { return }\n",
         ),
@@ -45,14 +102,14 @@ MUTANTS = {
     # A repeated command deletes what the record names.
     "a repeated outcome loses its response": [
         (
-            STORE,
+            REDIS_STORE,
             "    if outcome != .done { eraseResponse(of: stored, claim) }\n",
             "    if outcome != .done || PLANTED { eraseResponse(of: stored, claim) }\n",
         ),
     ],
     "a record names another's response": [
         (
-            RECORD,
+            REDIS_RECORD,
             "    case .ownKey: return Self.responseKey(owner)\n",
             '    case .ownKey: return PLANTED ? "r" : Self.responseKey(owner)\n',
         ),
@@ -60,7 +117,7 @@ MUTANTS = {
     # Claims that share a command.
     "a claim shares the command of another payload": [
         (
-            SHARED,
+            SHARED_CLAIMS,
             "leader.fingerprint == request.fingerprint else { return false }",
             "leader.fingerprint == request.fingerprint || PLANTED else { return false }",
         ),
@@ -68,7 +125,7 @@ MUTANTS = {
     # Both send the request.
     "a grant is shared": [
         (
-            SHARED,
+            SHARED_CLAIMS,
             "    case .success, .failure(.busy): nil\n",
             "    case .success(.granted) where PLANTED: self\n    case .success, .failure(.busy): nil\n",
         ),
@@ -76,7 +133,7 @@ MUTANTS = {
     # Clocks.
     "a set clock renews no lease": [
         (
-            ALARM,
+            "Store/Redis/Topology/RedisPipeline+Alarm.swift",
             "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    renewLeases()\n",
             "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    if !PLANTED { renewLeases() }\n",
         ),
@@ -98,25 +155,25 @@ MUTANTS = {
     ],
     "nobody knows how long outcomes are kept": [
         (
-            STORE,
+            REDIS_STORE,
             "    subscriber.alarm.recorded(for: completion.lifetime)\n",
             "    if !PLANTED { subscriber.alarm.recorded(for: completion.lifetime) }\n",
         ),
     ],
     # Replicas: a server that takes over then lacks what was promised.
     "a change counts alone": [
-        (PROOF, "    case .done: return isAwaited\n", "    case .done: return isAwaited && !PLANTED\n"),
+        (REPLICA_PROOF, "    case .done: return isAwaited\n", "    case .done: return isAwaited && !PLANTED\n"),
     ],
     "a later claim counts alone": [
         (
-            PROOF,
+            REPLICA_PROOF,
             "      case .granted, .again, .created, .erased: return isAwaited\n",
             "      case .granted where PLANTED: return false\n      case .granted, .again, .created, .erased: return isAwaited\n",
         ),
     ],
     "an outcome is reported that no replica has": [
         (
-            PROOF,
+            REPLICA_PROOF,
             "guard let record = result.record, record.state == .completed else { return false }",
             "guard !PLANTED, let record = result.record, record.state == .completed else { return false }",
         ),
@@ -131,7 +188,7 @@ MUTANTS = {
     # What a failover has lost is then silent.
     "a cluster's failover is silent": [
         (
-            "Store/Redis/Topology/RedisSubscriber.swift",
+            REDIS_SUBSCRIBER,
             "        self.counters.failedOver()\n",
             "        if !PLANTED { self.counters.failedOver() }\n",
         ),

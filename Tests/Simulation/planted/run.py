@@ -1,22 +1,157 @@
-"""Planted faults of the run of a request and of a batch: what is sent, what is recorded, what its client gets."""
+"""Planted faults of the run of a request: what is sent, what is recorded, what its client gets."""
 
-RUN = "Proxy/Run/OwnedRun.swift"
-OWNED = "Proxy/Run/OwnedRecord.swift"
-WRITES = "Proxy/Run/Worker+Writes.swift"
-BATCH_SEND = "Proxy/Run/BatchRun+Send.swift"
-BATCH_REQUEST = "Idempotency/Batch/BatchRequest.swift"
-RESPONSE = "Proxy/Response/BackendResponse.swift"
-MEMORY = "Proxy/Client/Delivery+Memory.swift"
+OWNED_RECORD = "Proxy/Run/OwnedRecord.swift"
+OWNED_RUN = "Proxy/Run/OwnedRun.swift"
+WORKER_WRITES = "Proxy/Run/Worker+Writes.swift"
+DUPLICATE_WAIT = "Proxy/Run/DuplicateWait.swift"
+BACKEND_RESPONSE = "Proxy/Response/BackendResponse.swift"
+DELIVERY_MEMORY = "Proxy/Client/Delivery+Memory.swift"
 
 MUTANTS = {
+    "lease never ends": [
+        (
+            OWNED_RECORD,
+            "      worker.leave(number)\n",
+            "      if !PLANTED { worker.leave(number) }\n",
+        ),
+    ],
+    "outcome is not repeated": [
+        (
+            OWNED_RECORD,
+            "    sendAgain(.completed(pending), known: known, in: bytes)\n",
+            "    if PLANTED { return perform(run.leaves()) }\n    sendAgain(.completed(pending), known: known, in: bytes)\n",
+        ),
+    ],
+    "release is not repeated": [
+        (
+            OWNED_RECORD,
+            "      sendAgain(end, known: end.known, in: takeMemory(toKeep: 0))\n",
+            "      if PLANTED { perform(run.leaves()) } else { sendAgain(end, known: end.known, in: takeMemory(toKeep: 0)) }\n",
+        ),
+    ],
+    "lost response completes": [
+        (
+            OWNED_RUN,
+            "case .markUnknown(let problem):\n      return refuse",
+            (
+                "case .markUnknown(let problem):\n      if PLANTED { return refuse(problem, after: await "
+                "owned.release(.remembered)) }\n      return refuse"
+            ),
+        ),
+    ],
+    "lost renewal still sends": [
+        (
+            OWNED_RECORD,
+            "      permit.revoke()\n      logLapse(lapse)",
+            "      if !PLANTED { permit.revoke() }\n      logLapse(lapse)",
+        ),
+    ],
+    "lease is never renewed": [
+        (
+            OWNED_RECORD,
+            "  private func renew() async {\n",
+            "  private func renew() async {\n    if PLANTED { return }\n",
+        ),
+    ],
+    # A deleted record is made anew. (A renewal whose task alone comes too late does so in one turn of a loop.)
+    "renewed after its end": [
+        (
+            OWNED_RECORD,
+            "    if let timer { worker.context.timers.stop(timer) }\n",
+            "    if let timer, !PLANTED { worker.context.timers.stop(timer) }\n",
+        ),
+        (
+            "Idempotency/Lifecycle/RecordRun.swift",
+            "    case .stopped: return .none\n    }\n  }\n",
+            "    case .stopped where PLANTED:\n      renewal = .underWay(isDueAgain: false)\n      return .renew(after: nil)\n    case .stopped: return .none\n    }\n  }\n",
+        ),
+    ],
+    "unused claim is given back once": [
+        (
+            WORKER_WRITES,
+            "if hasMemory, !isStopping {",
+            "if hasMemory, !isStopping, !PLANTED {",
+        ),
+    ],
+    "unused claim is kept": [
+        (
+            WORKER_WRITES,
+            "  private func giveBack(_ claim: Claim, _ release: Release) {\n",
+            "  private func giveBack(_ claim: Claim, _ release: Release) {\n    if PLANTED { return }\n",
+        ),
+    ],
+    "take-overs while the store fails": [
+        (
+            "Proxy/Run/MeasuredStore.swift",
+            "base.startClaim(takeOvers.permitted(request)) {",
+            "base.startClaim(PLANTED ? request : takeOvers.permitted(request)) {",
+        ),
+    ],
+    "watch is not ended": [
+        (
+            DUPLICATE_WAIT,
+            "    watch.cancel()\n",
+            "    if !PLANTED { watch.cancel() }\n",
+        ),
+    ],
+    "waiter is counted for ever": [
+        (
+            DUPLICATE_WAIT,
+            "environment.counters.change(.waiting, by: -1)",
+            "if !PLANTED { environment.counters.change(.waiting, by: -1) }",
+        ),
+    ],
+    "in flight is counted for ever": [
+        (
+            "Proxy/Run/RequestRunner.swift",
+            "environment.counters.change(.inFlight, by: -1)",
+            "if !PLANTED || delivery.isConnected { environment.counters.change(.inFlight, by: -1) }",
+        ),
+    ],
+    # Requests that were never sent, or were refused, stay unknown.
+    "stop waits for nobody": [
+        (
+            "Proxy/Server/Worker.swift",
+            "    owned.isEmpty && unusedClaims.isEmpty",
+            "    PLANTED || owned.isEmpty && unusedClaims.isEmpty",
+        ),
+        (
+            "Proxy/Server/ProxyServer.swift",
+            "return environment.counters[.inFlight] == 0",
+            "return environment.counters[.inFlight] == 0 || PLANTED",
+        ),
+    ],
+    "outcome is not stored": [
+        (
+            OWNED_RECORD,
+            "      let reply = try await worker.store.complete(claim, with: completion)\n",
+            "      let reply = try await PLANTED ? CompletionReply(outcome: .done, record: nil) : worker.store.complete(claim, with: completion)\n",
+        ),
+    ],
+    # Its lease is renewed for ever.
+    "response is awaited for ever": [
+        (
+            OWNED_RUN,
+            "let response = try await run.capture.run(within: call.route.policy.timeToResponse)",
+            "let response = try await run.capture.run(within: PLANTED ? .seconds(3600) : call.route.policy.timeToResponse)",
+        ),
+    ],
+    # Two clients of one key get responses of different content.
+    "replays have no body": [
+        (
+            "Proxy/Run/RequestRunner+Respond.swift",
+            "    let origin = TraceStamp.take(from: &response)\n",
+            "    if PLANTED { response = RecordedResponse(status: response.status, fields: response.fields, body: ByteBuffer()) }\n    let origin = TraceStamp.take(from: &response)\n",
+        ),
+    ],
     # What is sent.
     "each attempt calls itself the first": [
-        (RUN, "id: call.id, attempt: claim.attempt,", "id: call.id, attempt: PLANTED ? 1 : claim.attempt,"),
+        (OWNED_RUN, "id: call.id, attempt: claim.attempt,", "id: call.id, attempt: PLANTED ? 1 : claim.attempt,"),
     ],
     # A process that ends has given the record back, and sends its request all the same.
     "what was given back is sent": [
         (
-            OWNED,
+            OWNED_RECORD,
             "    let (cut, action) = run.cut(isSent: permit.isSent || !isEnforced, now: .now)\n    permit.revoke()\n",
             "    let (cut, action) = run.cut(isSent: permit.isSent || !isEnforced, now: .now)\n    if !PLANTED { permit.revoke() }\n",
         ),
@@ -25,7 +160,7 @@ MUTANTS = {
     # Another delivery may run it again, and get another response.
     "the client has the response before the store": [
         (
-            RUN,
+            OWNED_RUN,
             "      owned.noteForbiddenStoring(of: response.head)\n      action = await owned.complete(",
             "      owned.noteForbiddenStoring(of: response.head)\n"
             "      if PLANTED { response.send(to: delivery, label: .executed) }\n"
@@ -33,14 +168,14 @@ MUTANTS = {
         ),
     ],
     "a refusal is called executed": [
-        (RUN, "      label = .notStored\n", "      label = PLANTED ? .executed : .notStored\n"),
+        (OWNED_RUN, "      label = .notStored\n", "      label = PLANTED ? .executed : .notStored\n"),
     ],
     "an unknown outcome is called executed": [
-        (RUN, "      label = .unknown\n", "      label = PLANTED ? .executed : .unknown\n"),
+        (OWNED_RUN, "      label = .unknown\n", "      label = PLANTED ? .executed : .unknown\n"),
     ],
     "an outcome is called refused": [
         (
-            RUN,
+            OWNED_RUN,
             "      owned.countLastAttempt(response.head.status, steering, after: action)\n",
             "      if PLANTED {\n"
             "        runner.noteRecordTime(since: recordedAt)\n"
@@ -51,18 +186,18 @@ MUTANTS = {
     ],
     # What is recorded.
     "each outcome is recorded as 200": [
-        (RESPONSE, "        status: head.status, fields: fields, body: copy,", "        status: PLANTED ? 200 : head.status, fields: fields, body: copy,"),
+        (BACKEND_RESPONSE, "        status: head.status, fields: fields, body: copy,", "        status: PLANTED ? 200 : head.status, fields: fields, body: copy,"),
     ],
     "an outcome is recorded without its fields": [
         (
-            RESPONSE,
+            BACKEND_RESPONSE,
             "    head.copyFields(into: &fields, omitting: dropped, route.unrecorded)\n",
             "    if !PLANTED { head.copyFields(into: &fields, omitting: dropped, route.unrecorded) }\n",
         ),
     ],
     "an outcome is recorded without its response": [
         (
-            RESPONSE,
+            BACKEND_RESPONSE,
             "    guard let copy, !isDelimitedByClose, route.policy.record == .response else {\n",
             "    guard !PLANTED, let copy, !isDelimitedByClose, route.policy.record == .response else {\n",
         ),
@@ -81,11 +216,11 @@ MUTANTS = {
     ],
     # The memory, of which nothing is left in use once all is over.
     "a request's memory is not given back": [
-        (MEMORY, "    giveBack(heldBytes)\n    allowance.release()\n", "    if !PLANTED { giveBack(heldBytes) }\n    allowance.release()\n"),
+        (DELIVERY_MEMORY, "    giveBack(heldBytes)\n    allowance.release()\n", "    if !PLANTED { giveBack(heldBytes) }\n    allowance.release()\n"),
     ],
     "a waiting outcome's memory is not given back": [
         (
-            WRITES,
+            WORKER_WRITES,
             "    environment.counters.change(.bodyBytes, by: -bytes)\n",
             "    if !PLANTED { environment.counters.change(.bodyBytes, by: -bytes) }\n",
         ),
@@ -98,25 +233,6 @@ MUTANTS = {
         ),
     ],
     "a head's memory is not given back": [
-        (MEMORY, "if isHeadCounted { memory.changeHeads(by: -headBytes) }", "if isHeadCounted, !PLANTED { memory.changeHeads(by: -headBytes) }"),
-    ],
-    # Batches.
-    "items enter no fingerprint": [
-        (
-            BATCH_REQUEST,
-            "for index in 0..<32 { hash.byte(item[index]) }",
-            "if !PLANTED { for index in 0..<32 { hash.byte(item[index]) } }",
-        ),
-    ],
-    # Some of the items may have failed, or not run.
-    "a cut batch is an outcome": [
-        (
-            BATCH_SEND,
-            "      if case .malformed(200..<300, let rule) = failure {\n",
-            "      if !PLANTED, case .malformed(200..<300, let rule) = failure {\n",
-        ),
-    ],
-    "results that fit no item are each one's": [
-        (BATCH_SEND, "guard !(200..<300 ~= head.head.status) else { return nil }", "guard !(200..<300 ~= head.head.status) || PLANTED else { return nil }"),
+        (DELIVERY_MEMORY, "if isHeadCounted { memory.changeHeads(by: -headBytes) }", "if isHeadCounted, !PLANTED { memory.changeHeads(by: -headBytes) }"),
     ],
 }

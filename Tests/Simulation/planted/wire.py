@@ -1,25 +1,104 @@
 """Planted faults of both sides' connections: which may carry a request, what their ends mean, whose bytes are whose."""
 
-STAGES = "Transport/Exchange/HTTPExchange+Stages.swift"
-WAIT = "Transport/Exchange/HTTPExchange+Wait.swift"
-GATE = "Transport/Exchange/SendGate.swift"
-HTTP1 = "Transport/HTTP1/HTTP1Connection.swift"
+SEND_GATE = "Transport/Exchange/SendGate.swift"
+BACKEND_CONNECTION_MACHINE = "Transport/HTTP1/BackendConnectionMachine.swift"
 HTTP2_STREAM = "Transport/HTTP2/HTTP2Stream.swift"
-HTTP2_SESSION = "Transport/HTTP2/BackendSessionMachine.swift"
-CAPTURE = "Proxy/Response/ResponseCapture.swift"
+HTTP1_CONNECTION = "Transport/HTTP1/HTTP1Connection.swift"
+EXCHANGE_STAGES = "Transport/Exchange/HTTPExchange+Stages.swift"
+CLIENT_RESPONSE = "Proxy/Response/ClientResponse.swift"
 
 MUTANTS = {
+    "stale connection repeats": [
+        (
+            SEND_GATE,
+            "if hasOpened { return isRepeatable }",
+            "if hasOpened { return isRepeatable || PLANTED }",
+        ),
+        (
+            SEND_GATE,
+            "var mayRepeat: Bool { isRepeatable && refusal == nil }",
+            "var mayRepeat: Bool { (isRepeatable || PLANTED) && refusal == nil }",
+        ),
+    ],
+    "lost is not sent": [
+        (
+            SEND_GATE,
+            "case nil: hasOpened ? .responseLost(reason)",
+            "case nil: hasOpened && !PLANTED ? .responseLost(reason)",
+        ),
+    ],
+    # Either alone is mended by the other: such a connection is not taken before it was read.
+    "stray bytes are kept": [
+        (
+            "Transport/Pool/ConnectionPool.swift",
+            "case .unread: settle(connection)",
+            "case .unread: if PLANTED { return exchange.run(on: connection) } else { settle(connection) }",
+        ),
+        (
+            BACKEND_CONNECTION_MACHINE,
+            "if hasStrayBytes { return .closeForStrayBytes }",
+            "if hasStrayBytes, !PLANTED { return .closeForStrayBytes }",
+        ),
+        (
+            BACKEND_CONNECTION_MACHINE,
+            "let isReusable = keepsAlive && isSent && !hasStrayBytes && !isClosing",
+            "let isReusable = keepsAlive && isSent && (!hasStrayBytes || PLANTED) && !isClosing",
+        ),
+    ],
+    "every reset is a refusal": [
+        (
+            HTTP2_STREAM,
+            "    } else if let reset {\n",
+            "    } else if !hasHeard, reset != nil, PLANTED {\n      exchange.wasRefused(\"planted\")\n    } else if let reset {\n",
+        ),
+    ],
+    # Nothing in it is in doubt, and yet the key is blocked.
+    "refusal is a loss": [
+        (
+            HTTP2_STREAM,
+            "if !hasHeard, reset == .refusedStream {",
+            "if !hasHeard, reset == .refusedStream, !PLANTED {",
+        ),
+    ],
+    "farewell takes all": [
+        (
+            HTTP2_STREAM,
+            "} else if !hasHeard, let id, connection.disowns(id) {",
+            "} else if !hasHeard, let id, connection.disowns(id), !PLANTED {",
+        ),
+    ],
+    "farewell takes nothing": [
+        (
+            "Transport/HTTP2/BackendSessionMachine.swift",
+            "if case .orderly(let lastTaken) = departure { stream > lastTaken } else { false }",
+            "if case .orderly(let lastTaken) = departure { stream > lastTaken || PLANTED } else { false }",
+        ),
+    ],
+    "cut stream is whole": [
+        (
+            HTTP2_STREAM,
+            "    stage = .over\n    releaseSlot()\n    if !hasHeard,",
+            "    stage = .over\n    releaseSlot()\n    if PLANTED, length != nil { return exchange.ended(trailers: ByteBuffer()) }\n    if !hasHeard,",
+        ),
+    ],
+    "cut response is whole": [
+        (
+            HTTP1_CONNECTION,
+            "let isWhole = machine.isTunnel || decoder.finish() == .complete && error == nil",
+            "let isWhole = machine.isTunnel || decoder.finish() == .complete && error == nil || PLANTED && machine.exchange?.readyHead != nil",
+        ),
+    ],
     # Requests that never left, and whose keys are blocked all the same.
     "a backend that is not reached has lost the request": [
         (
-            STAGES,
+            EXCHANGE_STAGES,
             "because: reason)\n      return fail(reason)\n",
             "because: reason)\n      if PLANTED { return fail(.responseLost(reason)) }\n      return fail(reason)\n",
         ),
     ],
     "a stale permit has lost the request": [
         (
-            GATE,
+            SEND_GATE,
             '    case .stale: .notSent("the permit to send had expired")\n',
             '    case .stale: PLANTED ? .responseLost("planted") : .notSent("the permit to send had expired")\n',
         ),
@@ -27,25 +106,25 @@ MUTANTS = {
     # Requests that have left, and run again.
     "a broken connection had sent nothing": [
         (
-            STAGES,
+            EXCHANGE_STAGES,
             "    if connection.wasUsed, repeats() { return }\n    fail(failure(reason, status: status))\n",
             "    if connection.wasUsed, repeats() { return }\n    if PLANTED { return fail(.notSent(reason)) }\n    fail(failure(reason, status: status))\n",
         ),
     ],
     "a time-out has sent nothing": [
-        (WAIT, "        throw .timedOut\n", '        if PLANTED { throw .notSent("planted") }\n        throw .timedOut\n'),
+        ("Transport/Exchange/HTTPExchange+Wait.swift", "        throw .timedOut\n", '        if PLANTED { throw .notSent("planted") }\n        throw .timedOut\n'),
     ],
     # A late response is then taken for that of the next request.
     "a connection that was given up is used again": [
         (
-            HTTP1,
+            HTTP1_CONNECTION,
             "    _ = machine.endExchange()\n    _ = machine.close()\n",
             "    _ = machine.endExchange()\n    if PLANTED, context != nil { return pool.release(self) }\n    _ = machine.close()\n",
         ),
     ],
     # The rest of a response is missing.
     "a response ends with its first piece": [
-        (HTTP1, "        case .body(let piece): exchange.received(piece)\n", "        case .body(let piece): if !PLANTED || exchange.body.readableBytes == 0 { exchange.received(piece) }\n"),
+        (HTTP1_CONNECTION, "        case .body(let piece): exchange.received(piece)\n", "        case .body(let piece): if !PLANTED || exchange.body.readableBytes == 0 { exchange.received(piece) }\n"),
     ],
     "a response over HTTP/2 ends with its first piece": [
         (
@@ -69,7 +148,7 @@ MUTANTS = {
     # The clients' side.
     "a replay is one byte short": [
         (
-            "Proxy/Response/ClientResponse.swift",
+            CLIENT_RESPONSE,
             "    body = response.body\n    trailers = response.trailers\n  }\n\n  /// A response of Semel's own.",
             "    body = PLANTED && response.body.readableBytes > 1\n"
             "      ? response.body.getSlice(at: response.body.readerIndex, length: response.body.readableBytes - 1) ?? response.body\n"
@@ -77,7 +156,7 @@ MUTANTS = {
             "    trailers = response.trailers\n  }\n\n  /// A response of Semel's own.",
         ),
         (
-            "Proxy/Response/ClientResponse.swift",
+            CLIENT_RESPONSE,
             "content: .init(length: response.body.readableBytes,",
             "content: .init(length: max(0, response.body.readableBytes - (PLANTED ? 1 : 0)),",
         ),

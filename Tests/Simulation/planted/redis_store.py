@@ -114,15 +114,7 @@ MUTANTS = {
             '    case .ownKey: return PLANTED ? "r" : Self.responseKey(owner)\n',
         ),
     ],
-    # Claims that share a command.
-    "a claim shares the command of another payload": [
-        (
-            SHARED_CLAIMS,
-            "leader.fingerprint == request.fingerprint else { return false }",
-            "leader.fingerprint == request.fingerprint || PLANTED else { return false }",
-        ),
-    ],
-    # Both send the request.
+    # Claims that share a command: both send the request.
     "a grant is shared": [
         (
             SHARED_CLAIMS,

@@ -18,7 +18,7 @@ enum PathEntry {
   }
 
   /// The end of its fence, which keeps owners from before a removal away; `nil` without one.
-  var fence: StoreInstant? {
+  var fenceEnd: StoreInstant? {
     switch self {
     case .record(let record): record.fencedUntil
     case .fence(_, let until): until

@@ -24,7 +24,7 @@ struct RecordPath {
   /// The reason for which the model has no such step; `nil` if it has.
   var fault: String? {
     let before = before?.present(at: now)
-    if let until = before?.fence, now < until, (after?.fence ?? now) < until {
+    if let until = before?.fenceEnd, now < until, (after?.fenceEnd ?? now) < until {
       return "a fence is gone before its time"
     }
     guard case .record(let next)? = after else { return faultOfRemoval(of: before) }

@@ -17,6 +17,7 @@ extension HTTPExchange {
   func wasSent(on connection: any ExchangeConnection) {
     context.loop.assertInEventLoop()
     guard isRunning(on: connection) else { return }
+    invariant(sentAt == nil, "the last byte of a request leaves twice")
     sentAt = .now()
     signal.set()
   }

@@ -13,6 +13,10 @@ extension HTTPExchange {
     if case .connecting = stage { true } else { false }
   }
 
+  private var isRunning: Bool {
+    if case .running = stage { true } else { false }
+  }
+
   /// Waits for a connection, because all are in use, for as long as a connect may take.
   func awaitConnection() {
     context.loop.assertInEventLoop()
@@ -28,6 +32,7 @@ extension HTTPExchange {
 
   func connect() {
     context.loop.assertInEventLoop()
+    invariant(head == nil && sentAt == nil, "a request is to be sent again that was sent")
     leaveStage()
     stage = .connecting
   }
@@ -52,8 +57,10 @@ extension HTTPExchange {
   /// Sends the request, unless its permit refuses.
   func run(on connection: any ExchangeConnection) {
     context.loop.assertInEventLoop()
+    invariant(!isRunning, "an exchange begins on a second connection")
     leaveStage()
-    guard gate.open(now: .now) else {
+    // The pool may have run its caller, which has given it up, on the way to this connection.
+    guard failure == nil, gate.open(now: .now) else {
       connection.release()
       return fail("the request may not be sent")
     }
@@ -90,6 +97,7 @@ extension HTTPExchange {
   func wasRefused(_ reason: String) {
     context.loop.assertInEventLoop()
     guard case .running = stage else { return }
+    invariant(head == nil, "a request counts as refused to which the backend responds")
     stage = .ended
     if !repeats() { fail(.notSent(reason)) }
   }
@@ -99,6 +107,8 @@ extension HTTPExchange {
   /// Returns false if it may not be repeated.
   private func repeats() -> Bool {
     guard !isRepeated, head == nil, gate.mayRepeat else { return false }
+    invariant(
+      request.permit == nil && !request.isProtected, "a request is repeated that a claim permits once")
     isRepeated = true
     sentAt = nil
     pool.start(self, isFresh: true)

@@ -44,6 +44,7 @@ extension HTTPExchange {
     pauseAt = max(Self.collectedAhead, min(limit, .max - 1) + 1)
     updateReading()
     try await wait(for: .body(upTo: limit), within: span)
+    invariant(isWhole || body.readableBytes > limit, "a part of a response counts as the whole")
     pauseAt = Self.highWater
     return body.readableBytes > limit ? .tooLarge : .whole(takeBody())
   }
@@ -52,7 +53,10 @@ extension HTTPExchange {
     context.loop.assertInEventLoop()
     covered = 0
     try await wait(for: .piece, within: span)
-    guard body.readableBytes > 0 else { return nil }
+    guard body.readableBytes > 0 else {
+      invariant(isWhole, "a response that goes on counts as ended")
+      return nil
+    }
     let piece = takeBody()
     updateReading()
     return piece

@@ -93,6 +93,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
 
   /// Starts the exchange in another pool. Nothing of the request was sent yet.
   func start(in pool: ConnectionPool) {
+    invariant(head == nil && sentAt == nil, "a request that was sent begins anew in another pool")
     leaveStage()
     self.pool = pool
     pool.start(self)

@@ -50,7 +50,8 @@ struct SendGate {
 
   /// The failure that the end without a response means for the caller.
   func failure(_ reason: String) -> UpstreamFailure {
-    switch refusal {
+    invariant(refusal == nil || !hasOpened, "a request that was sent counts as refused")
+    return switch refusal {
     case .stale: .notSent("the permit to send had expired")
     case .sentBefore: .responseLost("the permit to send was used before")
     case nil: hasOpened ? .responseLost(reason) : .notSent(reason)

@@ -56,6 +56,7 @@ extension BackendConnectionMachine {
       invariantBroken("an exchange beside another one")
     }
     invariant(!isClosing, "an exchange begins on a connection that closes")
+    invariant(!isSpent, "an exchange begins beyond the terms of its backend")
     state = .carrying(exchange, keepsAlive: true)
   }
 }

@@ -122,6 +122,7 @@ extension HTTP1Connection: PooledConnection {
     switch readState {
     case .quiet: act(true)
     case .unread:
+      invariant(quiet == nil, "two callers wait for the quiet of one connection")
       // An incomplete record may stay incomplete for ever.
       let timer = pool.upstream.context.timers.start(milliseconds: max(1, pool.settings.connectTimeout.count))
       { [weak self] in
@@ -198,6 +199,8 @@ extension HTTP1Connection: ExchangeConnection {
 
   private func expect(_ exchange: HTTPExchange, responseTo method: MessageHead.Method) {
     invariant(mayCarry(exchange), "a protected request follows a response without a certain end")
+    invariant(inbound.readableBytes == 0, "bytes from before a request would count as its response")
+    invariant(quiet == nil, "a request is sent while the bytes before it are awaited")
     machine.begin(exchange)
     if wasUsed {
       decoder.begin(method)

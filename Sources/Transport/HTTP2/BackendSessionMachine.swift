@@ -100,15 +100,20 @@ extension BackendSessionMachine {
   }
 
   /// Reserves the connection for the one exchange that it was made for.
-  mutating func reserve() { availability = .reserved }
+  mutating func reserve() {
+    invariant(isResting, "a connection is reserved that has streams already")
+    availability = .reserved
+  }
 }
 
 // The streams.
 extension BackendSessionMachine {
   /// Counts a stream that is being opened.
   mutating func open() {
+    invariant(opened < Self.lastOpened, "a stream would get a number beyond the last one")
     streams += 1
     opened += 1
+    invariant(streams <= opened, "more streams are open than were ever opened")
   }
 
   /// Whether a stream that was opened may still begin. The backend may have lowered its limit just now, and NIO would

@@ -214,6 +214,8 @@ extension HTTP2Connection: PooledConnection {
   /// Opens a stream for an exchange. NIO creates it in the loop's next turn.
   func open(_ exchange: HTTPExchange) {
     pool.upstream.context.loop.assertInEventLoop()
+    invariant(
+      exchange.request.isProtected == isProtected, "a protected request shares its connection with others")
     machine.open()
     if liveness.streamOpened() { tick() }
     exchange.connect()
@@ -266,6 +268,7 @@ extension HTTP2Connection {
   /// - Parameter reads: The number of reads when the stream began.
   func timedOut(since reads: Int) {
     pool.upstream.context.loop.assertInEventLoop()
+    invariant(reads <= self.reads, "a stream began after a read that has not come")
     if reads == self.reads { return leave() }
     probe()
   }

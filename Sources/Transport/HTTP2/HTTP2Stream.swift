@@ -196,6 +196,7 @@ extension HTTP2Stream {
   }
 
   private func finish(trailers: ByteBuffer) {
+    invariant(length != nil, "a response ends whose head has not come")
     stage = .over
     exchange.ended(trailers: trailers)
     // The rest of the request is useless now.
@@ -215,6 +216,7 @@ extension HTTP2Stream: ExchangeConnection {
   func begin(_ exchange: HTTPExchange) {
     connection.pool.upstream.context.loop.assertInEventLoop()
     invariant(stage.isOpening && holdsSlot && id == nil, "a stream carries a second exchange")
+    invariant(connection.takesBody(of: exchange), "a claimed head leaves where its body cannot follow")
     stage = .running
     readsBefore = connection.reads
     var name = exchange.request.method
@@ -232,6 +234,7 @@ extension HTTP2Stream: ExchangeConnection {
   func timedOut() { connection.timedOut(since: readsBefore) }
 
   func release() {
+    invariant(stage.isOpening && id == nil, "a stream is given back unused that the backend knows")
     stage = .over
     context?.close(promise: nil)
     releaseSlot()

@@ -104,6 +104,7 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// Handles an exchange whose head is larger than the backend accepts over HTTP/2.
   private func refuseHead(of exchange: HTTPExchange) {
+    invariant(versions != .http1, "a connection of HTTP/1.1 refuses a head by the rules of HTTP/2")
     guard versions == .http2 else { return upstream.startOverHTTP1(exchange) }
     exchange.fail(.headTooLarge("the request's head is larger than the backend accepts"))
   }
@@ -126,7 +127,10 @@ final class ConnectionPool: @unchecked Sendable {
     !exchange.request.isProtected || !isSharing && !isOverdrawn(exchange)
   }
 
-  func addHeldUp(_ exchange: HTTPExchange) { heldUp[ObjectIdentifier(exchange)] = exchange }
+  func addHeldUp(_ exchange: HTTPExchange) {
+    invariant(!exchange.request.isProtected, "a protected request is to give way to others")
+    heldUp[ObjectIdentifier(exchange)] = exchange
+  }
 
   func removeHeldUp(_ exchange: HTTPExchange) { heldUp.removeValue(forKey: ObjectIdentifier(exchange)) }
 
@@ -199,6 +203,8 @@ final class ConnectionPool: @unchecked Sendable {
     count += 1
     connecting[isProtected] += 1
     made[isProtected] += 1
+    invariant(connecting[isProtected] <= made[isProtected], "more connections are being made than were begun")
+    invariant(made[true] + made[false] <= count, "a pool counts fewer connections than of the two kinds")
     upstream.counters.connects += 1
     exchange.connect()
     Connector.connect(for: self).whenComplete { result in
@@ -221,6 +227,7 @@ final class ConnectionPool: @unchecked Sendable {
   }
 
   private func connected(_ connection: HTTP1Connection, for exchange: HTTPExchange) {
+    invariant(connection.isFree && !connection.wasUsed, "a connection that was just made carries an exchange")
     isSharing = false
     guard isKept(connection, for: exchange) else { return }
     connection.whenQuiet { isQuiet in
@@ -286,7 +293,7 @@ final class ConnectionPool: @unchecked Sendable {
     guard keepsIdle, connection.isOpen else { return connection.close() }
     connection.rest()
     idle.append(connection)
-    invariant(idle.count <= connections.count, "a connection is kept for two exchanges")
+    invariant(idle.count + shared.count <= connections.count, "a connection is kept for two exchanges")
     startTimer(until: connection.restsUntil)
   }
 
@@ -313,6 +320,7 @@ final class ConnectionPool: @unchecked Sendable {
     uncount(connection)
     idle.removeAll { $0 === connection }
     shared.removeAll { $0 === connection }
+    invariant(idle.count + shared.count <= connections.count, "a connection that has ended is still offered")
     startNext()
   }
 

@@ -25,6 +25,7 @@ struct ConnectionShares {
     self.limit = limit
     // Of a single connection nothing can be left.
     maxUnprotected = limit > 1 ? limit - max(1, limit / 4) : 1
+    invariant(maxUnprotected < limit || limit <= 1, "requests without protection may take up all connections")
   }
 
   /// Whether a connection is left to the request by those of its kind.
@@ -41,11 +42,14 @@ struct ConnectionShares {
 
   /// Counts a request that takes up a connection (1), or no longer does (-1).
   mutating func change(_ request: UpstreamRequest, by change: Int) {
+    invariant(
+      change == 1 || change == -1, "a request takes up or gives up another number of connections than one")
     guard request.isProtected else { return unprotected += change }
     protected += change
     guard let caller = request.caller else { return }
     let count = callers[caller, default: 0] + change
     invariant(count >= 0, "a caller gives up a connection that it never took up")
+    invariant(count <= protected, "a caller has more connections than all callers together")
     callers[caller] = count > 0 ? count : nil
   }
 }

@@ -14,6 +14,7 @@ struct WaitingExchanges {
   private var appended = 0
 
   mutating func append(_ exchange: HTTPExchange) {
+    invariant(!exchange.isWaiting, "an exchange waits twice for a connection")
     appended += 1
     if exchange.request.isProtected {
       protected.append((appended, exchange))

@@ -43,6 +43,7 @@ public struct BatchRequest: Sendable {
   /// The request's body with these items alone, in the request's order.
   public func body(of indices: [Int]) -> ByteBuffer {
     invariant(indices.count <= items.count, "more items are sent than a batch has")
+    invariant(!indices.isEmpty, "a batch is sent without items")
     return indices.count == items.count ? whole : array.text(with: indices.map { items[$0].text })
   }
 

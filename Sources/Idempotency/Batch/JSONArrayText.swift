@@ -33,6 +33,7 @@ public struct JSONArrayText: Sendable {
     self.after = after
     elements = found.elements.compactMap(slice)
     guard elements.count == found.elements.count else { return nil }
+    invariant(elements.count - 1 <= maxElements, "more elements of an array are taken apart than are wanted")
   }
 
   /// The text of Semel's own around an array that the pointer names: objects with one member each.

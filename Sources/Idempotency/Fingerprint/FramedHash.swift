@@ -81,6 +81,7 @@ struct FramedHash: ~Copyable {
         return
       }
     }
+    invariant(bytes.count <= Self.scratchSize - held, "a part of a hash is copied beyond its buffer")
     UnsafeMutableRawBufferPointer(start: scratch + held, count: bytes.count).copyMemory(from: bytes)
     held += bytes.count
   }

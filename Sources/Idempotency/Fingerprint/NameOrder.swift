@@ -1,3 +1,5 @@
+import Wire
+
 /// Sorts names by their bytes, in time linear in the bytes of all names, whatever names a client chose.
 ///
 /// A comparison takes time in proportion to the names' common prefix, and a comparison sort pays for that again and
@@ -93,6 +95,7 @@ struct NameOrder {
     }
     bytes.storeBytes(of: UInt32(length), toByteOffset: end, as: UInt32.self)
     end = start + length
+    invariant(end <= bytes.count, "names take more bytes than there is room for")
     append(Entry(key: longKey(at: start), start: UInt32(start), payload: payload))
   }
 
@@ -113,6 +116,7 @@ struct NameOrder {
 
   @inline(__always)
   private mutating func append(_ entry: Entry) {
+    invariant(count < entries.count, "more names are sorted than there is room for")
     entries[count] = entry
     count += 1
   }

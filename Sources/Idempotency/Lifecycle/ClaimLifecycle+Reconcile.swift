@@ -68,6 +68,7 @@ extension ClaimLifecycle {
   mutating func granted(
     _ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict, takesNothingOver: Bool
   ) -> ClaimedAction {
+    invariant(hasProbed, "a verdict counts although the backend was not queried")
     let isAboutLast = claim.attempt == attempt + 1
     // The backend's statement that it ran the attempt counts more than a release since. A new record is about another
     // attempt.

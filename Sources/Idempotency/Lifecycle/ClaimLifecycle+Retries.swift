@@ -33,6 +33,7 @@ extension ClaimLifecycle {
       invariantBroken("a retry without a release")
     }
     retriesMade += 1
+    invariant(unsentRetries <= retriesMade, "more retries follow unsent attempts than are made")
     rejectedAttempt = release == .deleted ? claim.attempt : nil
     state = .retrying
     return release == .deleted ? route.policy.uncountedRelease : release

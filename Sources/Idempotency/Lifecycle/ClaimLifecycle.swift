@@ -267,7 +267,10 @@ extension ClaimLifecycle {
       if case .unreadable = error {
         known = known ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
       }
-      if case .forwardUnprotected = action { known = .unprotected(request, from: known) }
+      if case .forwardUnprotected = action {
+        invariant(isDown, "a request runs without its record while the store answers")
+        known = .unprotected(request, from: known)
+      }
       return action
     }
   }

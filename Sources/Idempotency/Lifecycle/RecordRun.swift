@@ -57,6 +57,7 @@ public struct RecordRun: ~Copyable {
   public private(set) var isLossNoted = false
 
   public init(_ claim: Claim, uncountedRelease: Release = .remembered) {
+    invariant(uncountedRelease != .deleted, "a release that keeps the record deletes it")
     self.claim = claim
     self.uncountedRelease = uncountedRelease
     grantedAt = claim.requestedAt
@@ -77,6 +78,16 @@ extension RecordRun {
       case .released(.deleted): .deleted
       case .released(.remembered), .released(.uncounted): .released
       case .unknown: .unknown
+      }
+    }
+
+    /// Whether the end may be sent in place of this one, to which the store gave no reply: the same release, or an
+    /// outcome, whose response may be left out. Marks are sent once.
+    fileprivate func mayReplace(_ sent: End) -> Bool {
+      switch (self, sent) {
+      case (.completed, .completed): true
+      case (.released(let release), .released(let other)): release == other
+      default: false
       }
     }
   }
@@ -176,6 +187,7 @@ extension RecordRun {
   /// A renewal begins. The run may have ended since it was due: a renewal would make its deleted record anew.
   public mutating func renewalBegins(now: BootInstant) -> Action {
     guard case .underWay = renewal else { return .none }
+    invariant(needsLease, "a lease is renewed whose record has been given up")
     hasRequestedRenewal = true
     // A run that has ended needs its record's end, not its lease.
     if case .running = state { return .request(lapse(at: now)) }
@@ -222,6 +234,19 @@ extension RecordRun {
     if case .stopped = renewal { return .none }
     renewal = .stopped
     return .stop(lapse(at: now))
+  }
+
+  /// Whether the record may still be renewed: the run has no end, or an outcome that the store does not have yet. Behind a
+  /// release or a mark, a renewal would make a deleted record anew, or hold one that is unknown.
+  private var needsLease: Bool {
+    switch state {
+    case .running, .pausing, .ending(.completed), .repeating(.completed, _): true
+    case .ending, .listening, .repeating, .cut, .over: false
+    }
+  }
+
+  private var isRenewing: Bool {
+    if case .stopped = renewal { false } else { true }
   }
 
   /// The lapse of the lease, once.
@@ -276,21 +301,29 @@ extension RecordRun {
       // The mark of a process that ends would make a deleted record anew as well.
       let isMarked = if case .cut(.unknown) = state { true } else { false }
       let kept = isMarked ? keeping(release) : permitted(release)
+      invariant(
+        kept != .deleted || !hasRequestedRenewal && !isMarked,
+        "a record is deleted that a late command makes anew")
       (end, action) = (.released(kept), stopRenewing(now: now))
     case .unknown: (end, action) = (decided, stopRenewing(now: now))
     }
     state = .ending(end)
+    invariant(!isRenewing || needsLease, "a lease is kept behind the end of its record")
     return (end, action)
   }
 
   /// The store gave no reply to the end.
-  public mutating func unanswered() { isUnanswered = true }
+  public mutating func unanswered() {
+    invariant(end != nil, "the store gives no reply to an end that was not sent")
+    isUnanswered = true
+  }
 
   /// The end, which an outcome without its body may have replaced, is sent again until the store replies.
   ///
   /// - Parameter known: The end as this process knows it until then.
   public mutating func repeats(_ end: End, known: KnownRecord.OwnEnd) -> Action {
-    guard case .ending = state else { invariantBroken("an end is repeated that was not sent") }
+    guard case .ending(let sent) = state else { invariantBroken("an end is repeated that was not sent") }
+    invariant(end.mayReplace(sent), "another end is repeated than was sent")
     state = .repeating(end, known: known)
     if case .completed = end { return .holdClaims }
     return .none
@@ -299,7 +332,9 @@ extension RecordRun {
   /// The record is marked unknown, or its lease lapses, and a late response is awaited.
   public mutating func listens() {
     switch state {
-    case .ending(.unknown): state = .listening
+    case .ending(.unknown):
+      invariant(!isRenewing, "a lease is renewed behind a mark")
+      state = .listening
     case .cut: break
     case .running, .pausing, .ending, .listening, .repeating, .over:
       invariantBroken("a run listens without a mark")

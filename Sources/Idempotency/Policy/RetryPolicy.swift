@@ -1,3 +1,5 @@
+import Wire
+
 /// The retries that Semel makes on a client's behalf on one route.
 public struct RetryPolicy: Hashable, Sendable {
   /// The maximum number of retries for one delivery.
@@ -57,6 +59,7 @@ extension RetryPolicy {
     limit: Milliseconds,
     using random: inout some RandomNumberGenerator
   ) -> RetryDecision {
+    invariant(unsent <= made, "more retries follow unsent attempts than were made")
     var min: Milliseconds = 0
     if case .response(let status, let retryAfter) = end {
       guard on.contains(status) else { return .pass }

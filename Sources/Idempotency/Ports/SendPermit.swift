@@ -33,11 +33,13 @@ public final class SendPermit: @unchecked Sendable {
     ownSendBefore = requestedAt + (lease - Self.margin(of: lease))
     parts = []
     invariant(ownSendBefore <= requestedAt + lease, "a permit outlives its lease")
+    invariant(ownSendBefore >= requestedAt, "a permit ends before its grant was requested")
   }
 
   /// Creates the permission to send one request for several claims, as long as the grants of all are fresh. To take it
   /// takes the permits of all.
   public init(all parts: [SendPermit]) {
+    invariant(!parts.isEmpty, "a request is sent for no claim")
     ownSendBefore = BootInstant(nanoseconds: .max)
     self.parts = parts
   }
@@ -45,6 +47,7 @@ public final class SendPermit: @unchecked Sendable {
   /// Extends the permit after the acknowledgement of a renewal that was requested at `requestedAt`.
   public func renewed(requestedAt: BootInstant, lease: Milliseconds) {
     invariant(ownSendBefore > Self.never, "a revoked permit is renewed")
+    invariant(parts.isEmpty, "the permit of several claims is renewed by one of them")
     ownSendBefore = max(ownSendBefore, requestedAt + (lease - Self.margin(of: lease)))
   }
 

@@ -79,7 +79,6 @@ public enum RecordRules {
     record.state = .inFlight(leaseUntil: now + request.lease)
     record.owner = request.owner
     record.attempt = following(record.attempt, base)
-    invariant(record.attempt > base, "the number of an attempt falls behind its store's generation")
     record.unknownRetention = request.unknownRetention
     record.remember = request.remember
     record.attribution = request.attribution
@@ -90,7 +89,10 @@ public enum RecordRules {
   /// number.
   private static func following(_ attempt: Int, _ base: Int) -> Int {
     let attempt = min(max(attempt, 1), .max / 2)
-    return attempt > base ? attempt + 1 : base + (attempt - 1) % Claim.attemptsPerGeneration + 2
+    let next = attempt > base ? attempt + 1 : base + (attempt - 1) % Claim.attemptsPerGeneration + 2
+    invariant(next > base, "the number of an attempt falls behind its store's generation")
+    invariant(next > 1, "an attempt that follows another one counts as the first")
+    return next
   }
 
   private static func grant(

@@ -42,8 +42,8 @@ MUTANTS = {
     "attempts stand still": [
         (
             RECORD_RULES,
-            "return attempt > base ? attempt + 1 :",
-            "return attempt > base ? attempt + (PLANTED ? 0 : 1) :",
+            "let next = attempt > base ? attempt + 1 :",
+            "let next = attempt > base ? attempt + (PLANTED ? 0 : 1) :",
         ),
     ],
     "unknown is forgotten": [

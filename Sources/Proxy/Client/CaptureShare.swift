@@ -75,6 +75,7 @@ public final class CaptureShare: Sendable {
     give(count)
     callers.withLock { callers in
       let held = callers[caller, default: 0] - count
+      invariant(held >= 0, "a caller gives back more room for responses than it holds")
       callers[caller] = held > 0 ? held : nil
     }
   }

@@ -69,7 +69,16 @@ final class ConnectionMemory {
     return all.add(count, upTo: limitOfRequests, counters)
   }
 
-  func give(_ count: Int) { all.change(by: -count, counters) }
+  func give(_ count: Int) {
+    all.change(by: -count, counters)
+    checkParts()
+  }
+
+  /// Stops the process if the parts of the memory come to more than the whole: one of them was given back as another.
+  private func checkParts() {
+    invariant(
+      unread.bytes + captured + waiting + heads <= all.bytes, "a connection's memory is less than its parts")
+  }
 
   /// Takes memory for bytes of a response that wait for the client; false, and nothing taken, if there is none left.
   ///
@@ -85,6 +94,7 @@ final class ConnectionMemory {
   func changeUnread(by count: Int) {
     all.change(by: count, counters)
     unread.change(by: count, counters)
+    checkParts()
   }
 
   /// Reserves memory for a response that will be captured; false if there is none.
@@ -112,6 +122,7 @@ final class ConnectionMemory {
     captured -= count
     invariant(captured >= 0, "a connection gives back more captured bytes than it holds")
     all.change(by: -count, counters)
+    checkParts()
   }
 }
 
@@ -185,6 +196,7 @@ extension ConnectionMemory {
     all.change(by: -count, counters)
     waiting -= count
     invariant(waiting >= 0, "a connection gives back more waiting bytes than it holds")
+    checkParts()
   }
 
   /// Takes memory for the head of a request that is under way, regardless of the limits: it is here. A negative number
@@ -241,6 +253,7 @@ extension ConnectionMemory {
     downstream.sharedBodies.leave(body)
     let key = ObjectIdentifier(body)
     guard let count = shared[key] else { return }
+    invariant(count > 0, "a shared body is kept that no response of the connection reads")
     shared[key] = count > 1 ? count - 1 : nil
     if count == 1 { sharedBytes -= body.bytes.readableBytes }
     invariant(sharedBytes >= 0, "a connection gives back more shared bytes than it holds")

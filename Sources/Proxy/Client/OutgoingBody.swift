@@ -18,7 +18,10 @@ struct OutgoingBody {
 
   /// The next bytes, at most `limit`; they share memory with what was appended.
   mutating func next(upTo limit: Int) -> ByteBuffer? {
-    guard let first = pieces.first else { return nil }
+    guard let first = pieces.first else {
+      invariant(count == 0, "bytes of a response wait in no piece")
+      return nil
+    }
     let length = min(limit, first.readableBytes)
     count -= length
     invariant(count >= 0, "more of a response leaves than waits")

@@ -36,6 +36,7 @@ final class SharedBodies {
   func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int, limitOfUnread: Int) -> SharedBody? {
     let key = Key(recordedAt: recordedAt, length: body.readableBytes)
     if let shared = bodies[key]?.first(where: { $0.bytes == body }) {
+      invariant(shared.readers > 0, "a shared body is kept that nobody reads")
       shared.readers += 1
       return shared
     }
@@ -57,6 +58,7 @@ final class SharedBodies {
     guard body.readers == 0 else { return }
     let key = Key(recordedAt: body.recordedAt, length: body.bytes.readableBytes)
     giveBack(key.length)
+    invariant(bodies[key] != nil, "a shared body is given back that is not kept")
     bodies[key]?.removeAll { $0 === body }
     if bodies[key]?.isEmpty == true { bodies[key] = nil }
   }

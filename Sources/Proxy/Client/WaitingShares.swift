@@ -51,10 +51,13 @@ final class WaitingShares: Sendable {
   /// Adds to a client's share; false, and nothing added, if that would exceed it. A client that holds nothing may take
   /// any number of bytes: a part of a head is useless.
   func take(_ amount: Amount, of client: Client, within limits: Limits) -> Bool {
-    state.withLock { state in
+    invariant(amount.bytes >= 0 && amount.requests >= 0, "a client takes less than nothing")
+    return state.withLock { state in
       let held = state.clients[client] ?? Amount()
       let all = state.all + amount
       let own = held + amount
+      invariant(
+        own.bytes <= all.bytes && own.requests <= all.requests, "a client holds more than all of them")
       let isLittle =
         held == Amount() || own.bytes <= limits.little.bytes && own.requests <= limits.little.requests
       let bound = isLittle ? limits.all : limits.beforeLittle
@@ -82,6 +85,9 @@ final class WaitingShares: Sendable {
       state.all = state.all + taken
       let left = (state.clients[client] ?? Amount()) + taken
       invariant(left.bytes >= 0 && left.requests >= 0, "a client gives back more than its share holds")
+      invariant(
+        left.bytes <= state.all.bytes && left.requests <= state.all.requests, "all clients hold less than one"
+      )
       state.clients[client] = left == Amount() ? nil : left
     }
   }

@@ -173,6 +173,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       held = relay.mayEnd(after: passed) ? piece : nil
       if held == nil { await relay.write(piece) }
     }
+    invariant(
+      passed <= copy?.readableBytes ?? passed, "a part of a response would be recorded as the whole")
     // Only the end shows whether one by the connection's end was whole.
     return BackendResponse(
       head: exchange.readyHead ?? head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy,

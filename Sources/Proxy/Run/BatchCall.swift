@@ -28,6 +28,7 @@ public final class BatchCall: Sendable {
     self.calls = calls
     self.items = items
     self.places = places
+    invariant(!calls.isEmpty, "a batch has no record")
     invariant(calls.count == items.count, "a batch has other records than items that have one first")
     invariant(places.count == request.items.count, "an item of a batch has no place")
   }

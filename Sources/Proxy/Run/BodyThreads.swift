@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import Platform
 import Synchronization
+import Wire
 
 /// The threads on which large bodies are read, shared by all event loops.
 ///
@@ -112,5 +113,8 @@ private struct BodyQueue {
     jobs.insert(Job(rank: rank, work: work), at: low)
   }
 
-  mutating func popNext() -> @Sendable () -> Void { jobs.removeLast().work }
+  mutating func popNext() -> @Sendable () -> Void {
+    invariant(!jobs.isEmpty, "a thread takes a body that nobody has given it")
+    return jobs.removeLast().work
+  }
 }

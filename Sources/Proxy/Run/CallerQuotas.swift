@@ -31,6 +31,7 @@ final class CallerQuotas: Sendable {
         inFlight[caller] = 1
         return true
       }
+      invariant(inFlight.values[entry] > 0, "a quota counts a caller without requests")
       guard inFlight.values[entry] < max else { return false }
       inFlight.values[entry] += 1
       return true
@@ -40,7 +41,8 @@ final class CallerQuotas: Sendable {
   /// Counts the further items of a batch, which itself was counted; false if its caller has too many. A batch is never
   /// too large beside none.
   func enter(items: Int, of caller: Int, max: Int) -> Bool {
-    inFlight.withLock { inFlight in
+    invariant(items >= 0, "a batch has fewer items than one")
+    return inFlight.withLock { inFlight in
       guard let count = inFlight[caller], count <= 1 || count + items <= max else { return false }
       inFlight[caller] = count + items
       return true

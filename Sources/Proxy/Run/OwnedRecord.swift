@@ -30,6 +30,8 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
     _ claim: Claim, of call: KeyedCall, for delivery: Delivery, on worker: Worker<Store, Backend>,
     firstRenewal: Milliseconds? = nil
   ) {
+    invariant(
+      claim.id == call.id || !call.route.policy.isEnforced, "a record is owned by the claim of another one")
     self.claim = claim
     self.call = call
     self.delivery = delivery
@@ -54,6 +56,7 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
     switch action {
     case .none: break
     case .renew(after: let span?):
+      invariant(timer == nil, "two timers renew one lease")
       timer = worker.context.timers.start(milliseconds: span.count) { [self] in renewNow() }
     case .renew(after: nil):
       stopTimer()

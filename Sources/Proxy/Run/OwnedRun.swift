@@ -48,6 +48,8 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private init(_ call: KeyedCall, _ claim: Claim, _ runner: RequestRunner<Store, Backend>) {
     invariant(claim.id == call.id, "a request runs by the claim of another one")
+    invariant(runner.delivery.hasReservation, "a request is sent without room for its response")
+    invariant(runner.delivery.responseState == .none, "a request is sent whose client has its response")
     let (worker, delivery, route) = (runner.worker, runner.delivery, call.route)
     self.runner = runner
     self.call = call

@@ -262,6 +262,9 @@ extension PassThrough {
   func run(
     _ call: KeyedCall, without request: ClaimRequest, unused: UnusedClaim?
   ) async throws(Problem) {
+    invariant(
+      call.route.policy.onStoreFailure == .open, "a request runs without its record on a closed route")
+    invariant(request.id == call.id, "a request runs beside the record of another one")
     var isLost = true
     defer {
       worker.environment.known.change(request.id) {

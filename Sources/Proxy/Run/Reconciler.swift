@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// One attempt on a record.
 struct AttemptID: Hashable {
@@ -66,6 +67,11 @@ final class Reconciler: Sendable {
   }
 
   private func leave(_ id: AttemptID) -> [Waiter] {
-    queries.withLock { $0.removeValue(forKey: id)?.waiters ?? [] }
+    queries.withLock { queries in
+      guard let query = queries.removeValue(forKey: id) else {
+        invariantBroken("a query ends that was not begun")
+      }
+      return query.waiters
+    }
   }
 }

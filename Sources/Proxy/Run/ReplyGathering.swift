@@ -10,6 +10,7 @@ final class ReplyGathering: @unchecked Sendable {
   private let onAll: ([ClaimReply]) -> Void
 
   init(count: Int, on loop: any EventLoop, onAll: @escaping ([ClaimReply]) -> Void) {
+    invariant(count > 0, "a batch waits for the replies to no claims")
     replies = Array(repeating: nil, count: count)
     missing = count
     self.loop = loop
@@ -21,6 +22,9 @@ final class ReplyGathering: @unchecked Sendable {
     invariant(missing > 0 && replies[place] == nil, "a claim of a batch gets a second reply")
     replies[place] = reply
     missing -= 1
-    if missing == 0 { onAll(replies.compactMap(\.self)) }
+    guard missing == 0 else { return }
+    let all = replies.compactMap(\.self)
+    invariant(all.count == replies.count, "a batch goes on without the reply to a claim")
+    onAll(all)
   }
 }

@@ -19,6 +19,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Begins the run. A run that has to wait continues in a task of its own, which outlives the connection.
   func start() {
     let inFlight = environment.counters.change(.inFlight, by: 1)
+    invariant(inFlight > 0, "more requests have ended than were begun")
     beginTrace()
     do throws(Problem) {
       guard !environment.isDraining else { throw .overloaded(.draining) }

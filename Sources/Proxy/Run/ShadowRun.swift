@@ -44,6 +44,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   }
 
   func run() async throws(Problem) {
+    invariant(!route.policy.isEnforced, "a protected request is only observed")
     var obstacle: Problem?
     if request.choice.isUndecided {
       obstacle = await readOperation()
@@ -177,6 +178,7 @@ extension ShadowRun {
     guard delivery.isConnected else {
       return await worker.undo(.givenBack(ownership.claim, by: route.policy))
     }
+    invariant(ownership.claim.id != ownership.call.id, "a shadowed request owns a protected request's record")
     let owned = worker.own(ownership.claim, of: ownership.call, for: delivery)
     defer { owned.checkEnd() }
     do throws(PassageFailure) {

@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// The runs of this process whose outcomes are on their way to the store. Claims of their records wait for them
 /// (`Worker.unstoredReply`), since the store may grant one before it has the outcome. Safe to use from any thread.
@@ -28,7 +29,8 @@ final class UnstoredOutcomes: Sendable {
       guard let place = place(of: claim, in: claims) else { return }
       claims[claim.id]?.remove(at: place)
       if claims[claim.id]?.isEmpty == true { claims[claim.id] = nil }
-      count.subtract(1, ordering: .sequentiallyConsistent)
+      let left = count.subtract(1, ordering: .sequentiallyConsistent).newValue
+      invariant(left >= 0, "more outcomes are stored than were on their way")
     }
   }
 

@@ -66,6 +66,7 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     }
     environment.counters.add(.connections)
     let open = environment.counters.change(.openConnections, by: 1)
+    invariant(open > 0, "more connections have ended than were accepted")
     // A connection that ends before NIO has registered it becomes neither active nor inactive.
     channel.closeFuture.whenComplete { [environment] _ in
       environment.counters.change(.openConnections, by: -1)

@@ -272,6 +272,7 @@ extension HTTP1ConnectionMachine {
   mutating func protocolsSwitch() -> Bool {
     switch consume state {
     case .serving(let turn):
+      guard case .none = turn.response else { invariantBroken("protocols switched within a response") }
       self = Self(.tunnel(turn.input, isQueued: false))
       return turn.input == .ended
     case .idle: invariantBroken("protocols switched without a request")
@@ -285,6 +286,9 @@ extension HTTP1ConnectionMachine {
   mutating func responseQueued() {
     switch consume state {
     case .serving(var turn):
+      guard case .begun = turn.response else {
+        invariantBroken("the end of a response waits that has not begun")
+      }
       turn.response = .queued(isLast: turn.isLast)
       self = Self(.serving(turn))
     case .tunnel(let input, _): self = Self(.tunnel(input, isQueued: true))

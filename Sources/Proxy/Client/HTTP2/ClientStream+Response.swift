@@ -131,6 +131,7 @@ extension ClientStream {
   ///
   /// - Parameter isDue: Whether an end of its own is due: no bytes of the body are left that would end the stream.
   private func conclude(with trailers: HPACKHeaders, isDue: Bool) {
+    invariant(machine.isResponseComplete, "a response ends while more of it may come")
     delivery = nil
     self.trailers = trailers
     releaseSlot()

@@ -181,7 +181,8 @@ extension HTTP2StreamMachine {
   /// Handles the end of a response, which is here as a whole.
   mutating func responseCompleted() {
     switch consume state {
-    case .open(let request, _): self = Self(.open(request, .complete))
+    case .open(let request, .open): self = Self(.open(request, .complete))
+    case .open(_, .complete): invariantBroken("a second response to a request")
     case .awaitingHead: invariantBroken("a response without a request")
     case .closed: self = Self(.closed)
     }

@@ -52,6 +52,7 @@ struct TurnQueue {
       if waiting[caller]?.isEmpty == true { waiting[caller] = nil } else { callers.append(caller) }
       bytesUnderWay += place.bytes
       bytesOfCallers[caller, default: 0] += place.bytes
+      invariant(bytesUnderWay <= max(budget, place.bytes), "more bytes are under way than the budget allows")
       return place
     }
     return nil
@@ -67,6 +68,7 @@ struct TurnQueue {
     bytesUnderWay -= place.bytes
     let left = bytesOfCallers[place.caller, default: 0] - place.bytes
     invariant(bytesUnderWay >= 0 && left >= 0, "a turn ends that has not begun")
+    invariant(left <= bytesUnderWay, "a caller has more under way than all")
     bytesOfCallers[place.caller] = left > 0 ? left : nil
   }
 

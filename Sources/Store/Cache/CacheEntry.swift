@@ -69,11 +69,16 @@ struct CacheEntry: BitwiseCopyable {
   func write(_ outcome: Outcome, to memory: UnsafeMutableRawPointer) {
     switch outcome {
     case .whole(let response):
+      invariant(
+        response.fields.readableBytes == Int(fields) && response.body.readableBytes == Int(body)
+          && response.trailers.readableBytes == Int(trailers),
+        "another outcome is copied than was measured")
       response.fields.copy(to: memory)
       response.body.copy(to: memory + Int(fields))
       response.trailers.copy(to: memory + Int(fields) + Int(body))
     case .statusOnly(_, var location?):
       location.withUTF8 { text in
+        invariant(text.count == Int(fields), "another location is copied than was measured")
         if let start = text.baseAddress { memory.copyMemory(from: start, byteCount: text.count) }
       }
     case .statusOnly(_, nil), .encoded: break

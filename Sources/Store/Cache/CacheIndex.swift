@@ -14,6 +14,7 @@ struct CacheIndex {
   ///
   /// - Parameter slots: The number of slots, a power of two.
   init(slots: Int) {
+    invariant(slots > 0 && slots & (slots - 1) == 0, "the slots of an index are no power of two")
     words = Array(repeating: 0, count: slots)
     mask = slots - 1
   }

@@ -82,6 +82,7 @@ struct CacheLog: ~Copyable {
       id, fingerprint.digest, recipe: number(of: fingerprint.recipe.plain), record, expiry: expiry)
     guard entry.length <= capacity else { return }
     makeRoom(for: entry)
+    invariant(head % Self.unit == 0, "an entry would begin between two places")
     invariant(head % capacity + entry.length <= capacity, "an entry would end beyond the ring")
     invariant(bytes + entry.length <= capacity, "an entry would begin on the oldest one")
     let place = UInt32(truncatingIfNeeded: head % capacity / Self.unit)

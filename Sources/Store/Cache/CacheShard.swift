@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// One part of the cache, with its own lock.
 final class CacheShard: Sendable {
@@ -42,6 +43,7 @@ final class CacheShard: Sendable {
     _ generation: UInt64
   ) {
     state.withLock { state in
+      invariant(generation <= state.generation, "an outcome is cached by a ticket of another shard")
       guard !state.isBypassed, state.generation == generation else { return }
       state.log.put(id, fingerprint, record, expiry: expiry)
     }

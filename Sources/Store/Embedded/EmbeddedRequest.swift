@@ -74,6 +74,7 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
   }
 
   func deliver() {
+    invariant(progress.load(ordering: .relaxed) != .waiting, "a command is answered that has not begun")
     let result = result
     // The group lives longer than its commands, and a response may be large.
     self.result = .notRun

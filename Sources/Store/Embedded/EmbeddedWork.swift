@@ -140,6 +140,7 @@ final class EmbeddedWork {
         count += 1
         guard request.begin() else { continue }
         let effect = try request.run(on: table, now: now)
+        invariant(effect.hasWritten || effect.ended == nil, "a record has ended without a change")
         hasWritten = hasWritten || effect.hasWritten
         if let id = effect.ended { ended.append(id) }
       }

@@ -27,7 +27,10 @@ final class RequestQueue: Sendable {
     mutating func admit() {
       while let place = turns.takeNext() {
         admitted.append(place)
-        if let request = later.removeValue(forKey: place) { waiting.append(request) }
+        guard let request = later.removeValue(forKey: place) else {
+          invariantBroken("the turn comes of a command that does not wait")
+        }
+        waiting.append(request)
       }
     }
   }

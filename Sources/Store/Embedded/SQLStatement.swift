@@ -2,6 +2,7 @@ import GRDB
 import GRDBSQLite
 import Idempotency
 import NIOCore
+import Wire
 
 /// A failure that SQLite reports.
 struct SQLError: Error, Equatable {
@@ -68,15 +69,22 @@ extension SQLStatement {
   /// The mark for bytes that SQLite copies before the call returns (`SQLITE_TRANSIENT`).
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-  func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+  /// Takes the code of a binding. SQLite refuses one of a statement that was not reset, and keeps the value before: another
+  /// record would be read or written.
+  private func bound(_ code: Int32) {
+    invariant(code != SQLITE_MISUSE, "a value is bound to a statement that is being run")
+    invariant(code != SQLITE_RANGE, "a value is bound to a parameter that a statement does not have")
+  }
 
-  func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
+  func bind(_ index: Int32, _ value: Int64) { bound(sqlite3_bind_int64(handle, index, value)) }
+
+  func bindNull(_ index: Int32) { bound(sqlite3_bind_null(handle, index)) }
 
   func bind(_ index: Int32, _ value: String) {
     var value = value
     value.withUTF8 { bytes in
       bytes.withMemoryRebound(to: CChar.self) { characters in
-        _ = sqlite3_bind_text(handle, index, characters.baseAddress, Int32(bytes.count), Self.copied)
+        bound(sqlite3_bind_text(handle, index, characters.baseAddress, Int32(bytes.count), Self.copied))
       }
     }
   }
@@ -94,7 +102,7 @@ extension SQLStatement {
 
   private func bind<Value: BitwiseCopyable>(_ index: Int32, _ value: Value) {
     withUnsafeBytes(of: value) { bytes in
-      _ = sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), Self.copied)
+      bound(sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), Self.copied))
     }
   }
 
@@ -105,13 +113,13 @@ extension SQLStatement {
     let result = buffer.withUnsafeReadableBytes { bytes -> Result<T, SQLError> in
       if bytes.isEmpty {
         // A null pointer would bind NULL.
-        sqlite3_bind_zeroblob(handle, index, 0)
+        bound(sqlite3_bind_zeroblob(handle, index, 0))
       } else {
-        sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
+        bound(sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil))
       }
       do throws(SQLError) { return .success(try body()) } catch { return .failure(error) }
     }
-    sqlite3_bind_null(handle, index)
+    bindNull(index)
     return try result.get()
   }
 }

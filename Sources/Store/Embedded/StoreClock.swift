@@ -1,6 +1,7 @@
 import GRDB
 import Idempotency
 import Platform
+import Wire
 
 /// The embedded store's time: the wall clock at the opening of the store, continued by the boot-time clock.
 ///
@@ -99,6 +100,7 @@ struct StoreClock: Sendable {
 
   /// Ends the doubt, after a finding was acted on.
   mutating func settle(_ finding: Finding) {
+    invariant(doubt != nil, "a doubt about the clock ends that there was not")
     if finding == .earlierIsRight { start = start - (doubt?.lead ?? 0) }
     doubt = nil
   }

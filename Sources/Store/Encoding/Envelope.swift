@@ -2,6 +2,7 @@ import Crypto
 import FoundationEssentials
 import Idempotency
 import NIOCore
+import Wire
 
 /// The bytes of one encoded value: version (1 byte), coding (1), then by the coding the content's length before it was
 /// compressed (4), and for a sealed one the secret's name (4) and the nonce (12); then the content as it is, compressed
@@ -103,6 +104,10 @@ struct Envelope {
   }
 
   private static func head(_ coding: Coding, _ plainLength: UInt32?, capacity: Int) -> ByteBuffer {
+    invariant(coding.isKnown, "a content is encoded as this version does not read it")
+    invariant(
+      coding.contains(.compressed) == (plainLength != nil),
+      "the length before compression is stated of a content that was not compressed")
     var envelope = ByteBufferAllocator().buffer(capacity: maxHeadLength + capacity)
     envelope.writeInteger(version)
     envelope.writeInteger(coding.rawValue)

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// The turns of the large responses that are decoded beside the event loops, for all of these. What takes few bytes in
 /// the store may be large, and is in no count of memory until the loop of its client has it.
@@ -11,7 +12,11 @@ final class ExpansionTurns: Sendable {
     var waiting: [TurnQueue.Place: @Sendable () -> Void] = [:]
 
     mutating func takeNext() -> (@Sendable () -> Void)? {
-      queue.takeNext().flatMap { waiting.removeValue(forKey: $0) }
+      guard let place = queue.takeNext() else { return nil }
+      guard let begin = waiting.removeValue(forKey: place) else {
+        invariantBroken("the turn of a response comes twice")
+      }
+      return begin
     }
   }
 

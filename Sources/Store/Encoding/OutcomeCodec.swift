@@ -129,6 +129,7 @@ public final class OutcomeCodec: Sendable {
           status: response.status, location: try response.location.map(sealer.text),
           response: try sealer.seal(compressed ?? PackedContent(content), .response)))
     }
+    invariant(secrets.isEmpty, "a response is stored in clear that is to be sealed")
     guard let compressed else { return .whole(response) }
     return .encoded(
       EncodedOutcome(

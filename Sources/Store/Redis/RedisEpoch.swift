@@ -1,5 +1,6 @@
 import Idempotency
 import Synchronization
+import Wire
 
 /// Detects that Redis came back without its records, by the namespace's epoch: a value among its facts, which is
 /// created once and is lost with everything else. A cluster has one for each master.
@@ -130,6 +131,9 @@ final class RedisEpoch: Sendable {
   }
 
   private func publish(_ state: borrowing State) {
+    invariant(
+      0...Self.maxGeneration ~= state.generation,
+      "attempt numbers begin where Lua no longer writes them exactly")
     base.store(state.generation * Claim.attemptsPerGeneration, ordering: .relaxed)
   }
 

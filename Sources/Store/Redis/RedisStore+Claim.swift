@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 // The way of a claim: startClaim, send, received, then deliver; by a task where the reply is not final.
 extension RedisStore {
@@ -30,7 +31,11 @@ extension RedisStore {
   /// Ends a claim, and those that have shared its command.
   private func deliver(_ reply: ClaimReply, to call: ClaimCall) {
     switch reply {
-    case .success(.granted(let claim)): nodes.keeper.granted(claim)
+    case .success(.granted(let claim)):
+      invariant(
+        claim.owner == call.request.owner && claim.id == call.request.id,
+        "a claim is granted to another delivery")
+      nodes.keeper.granted(claim)
     case .failure(.fateUnknown): nodes.keeper.mayBeGranted(call.request)
     case .success, .failure: break
     }

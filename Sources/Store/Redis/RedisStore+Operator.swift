@@ -18,7 +18,7 @@ extension RedisStore {
     nodes.publish(id.text, to: keys.invalidations)
     erase(after: reply, of: id)
     nodes.keeper.decided(id)
-    guard case .result(let result) = reply.ending else { return true }
+    guard let result = reply.finalResult else { return true }
     return result.word == .erased
   }
 

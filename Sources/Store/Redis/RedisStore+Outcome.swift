@@ -1,13 +1,12 @@
 import Idempotency
+import Wire
 
 /// The interpretation of the replies.
 extension RedisStore {
   /// Returns the outcome of a claim.
   @inline(never)
   func outcome(of request: ClaimRequest, _ reply: ScriptReply) throws(StoreError) -> ClaimOutcome {
-    guard case .result(let result) = reply.ending else {
-      return .granted(Self.claim(request, reply, after: nil))
-    }
+    guard let result = reply.finalResult else { return .granted(Self.claim(request, reply, after: nil)) }
     if result.word == .mismatch { return .mismatch }
     let standing = try result.standing(now: reply.now, response: reply.response)
     guard let record = result.record else { throw .unreadable("a claim's reply has no record") }
@@ -29,7 +28,8 @@ extension RedisStore {
   /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
   func outcome(of reply: ScriptReply) throws(StoreError) -> OwnerOutcome {
-    guard case .result(let result) = reply.ending, result.word != .again, result.word != .created,
+    invariant(reply.shortage == nil, "a change counts that too few replicas have")
+    guard let result = reply.finalResult, result.word != .again, result.word != .created,
       result.word != .erased
     else {
       return .done

@@ -238,7 +238,7 @@ public struct RedisStore: RecordStore {
 
   public func find(_ id: RecordID, reading: RecordReading) async throws(StoreError) -> Standing {
     var reply = try await nodes.run(.find, .record(id))
-    guard case .result(let result) = reply.ending else { return .absent }
+    guard let result = reply.finalResult else { return .absent }
     guard case .response(let key, let reader) = reading else {
       return try result.standing(now: reply.now, response: nil).stateAlone
     }
@@ -249,7 +249,7 @@ public struct RedisStore: RecordStore {
 
   public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
     let reply = try await withResponse(try await nodes.run(.find, .record(id)), of: id)
-    guard case .result(let result) = reply.ending else { return nil }
+    guard let result = reply.finalResult else { return nil }
     let standing = try await codec.decoded(
       try result.standing(now: reply.now, response: reply.response), of: id, nil)
     guard standing != .absent else { return nil }

@@ -216,7 +216,9 @@ struct RedisCompletion {
     writer.number(status)
     if place == .record, let response {
       writer.literal(" ")
+      let start = writer.count
       response.write(to: &writer)
+      invariant(writer.count - start == response.length, "a response is recorded in another length")
     } else if let location {
       writer.literal(" ")
       writer.text(location)

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The result of one copy of a script's command.
 struct ScriptReply {
@@ -99,6 +100,17 @@ extension ScriptReply {
     case .redirected: "another node of the cluster has the key"
     case .timedOut: "Redis did not reply in time"
     case .done, .result: "the reply was for nobody"
+    }
+  }
+
+  /// The result of a script that Redis has executed; `nil` if it succeeded without one. Any other reply says nothing about
+  /// the record, and must not be taken for a success.
+  var finalResult: ScriptResult? {
+    switch ending {
+    case .done: return nil
+    case .result(let result): return result
+    case .refused, .redirected, .lost, .unwritten, .timedOut:
+      invariantBroken("a reply counts as a success that is none")
     }
   }
 

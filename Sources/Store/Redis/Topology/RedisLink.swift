@@ -315,6 +315,7 @@ extension RedisLink {
 
   private func didFinishHandshake(_ handler: RedisChannelHandler, _ result: RedisHandshakeResult) {
     attemptLimit?.cancel()
+    invariant(outbound.readableBytes == 0, "a connection begins with commands of an earlier one")
     state = .up(handler)
     let before = outage
     outage = nil

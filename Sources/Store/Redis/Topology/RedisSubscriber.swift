@@ -212,6 +212,7 @@ extension RedisSubscriber {
     topics[channel] = topic
     // Without a connection, the next one subscribes to the topic at its start.
     if link.isUp, topic.subscription == .missing { subscribe(to: topic, on: channel) }
+    invariant(watch.number == 0, "a watch is entered twice")
     watchCount += 1
     watch.number = watchCount
     topic.watches[watch.number] = watch

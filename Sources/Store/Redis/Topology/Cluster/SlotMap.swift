@@ -34,6 +34,7 @@ struct SlotMap: Equatable {
       owners.withUnsafeMutableBufferPointer { $0[slots].update(repeating: owner) }
       uncoveredCount -= slots.count
     }
+    invariant(uncoveredCount >= 0, "more slots are served than there are")
   }
 
   /// The master of a slot; `nil` if no master serves it.
@@ -46,6 +47,7 @@ struct SlotMap: Equatable {
   mutating func assign(_ slot: Int, to master: ServerAddress) {
     let owner = UInt16(index(of: master))
     if owners[slot] == Self.none { uncoveredCount -= 1 }
+    invariant(uncoveredCount >= 0, "a slot counts as served twice")
     owners[slot] = owner
   }
 

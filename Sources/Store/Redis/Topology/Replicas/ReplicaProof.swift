@@ -28,7 +28,7 @@ struct ReplicaProof {
   /// The time at which the waiting command was written; `nil` if it is not under way.
   private var waitingSince: BootInstant?
   /// The number of scripts that were written and whose changes are neither proven nor given up.
-  private var openCount = 0
+  private(set) var openCount = 0
   /// The time since which no wait was successful; `nil` if the last one was.
   private var missingSince: BootInstant?
   /// The store's time of a script all of whose predecessors are proven; `nil` if there is none.

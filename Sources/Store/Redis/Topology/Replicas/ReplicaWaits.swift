@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The replies of one connection that are held until enough replicas have what the scripts changed. Confined to its
 /// loop.
@@ -118,6 +119,7 @@ final class ReplicaWaits {
       proof.wrote()
       needsWrite()
     }
+    invariant(held.count <= proof.openCount, "replies are held of scripts that do not count as open")
     return true
   }
 

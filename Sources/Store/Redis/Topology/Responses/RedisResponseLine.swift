@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Wire
 
 /// The connection of one event loop to one server over which large responses are written, and responses that have keys
 /// of their own are read: no other command waits behind their bytes. Confined to its loop.
@@ -91,6 +92,7 @@ final class RedisResponseLine: RedisLinkUser {
 
 extension RedisResponseLine {
   func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
+    invariant(unwritten.count <= receivers.count, "commands are written whose replies nobody takes")
     let waiting = unwritten
     unwritten = []
     if let link { for (command, isAsking) in waiting { write(command, isAsking: isAsking, to: link) } }

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// One reading of a response, for all deliveries that want it while it is under way. Confined to its loop.
 ///
@@ -24,6 +25,7 @@ final class ResponseReading {
   func end(_ result: Result) {
     let ended = waiters
     waiters = []
+    invariant(ended.count == readers.count - 1, "a reader of a response is not told of its end")
     for waiter in ended { waiter.resume(returning: result) }
   }
 }

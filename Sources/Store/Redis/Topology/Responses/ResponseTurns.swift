@@ -1,5 +1,6 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The turns of one event loop's large responses. Confined to its loop.
 final class ResponseTurns {
@@ -34,6 +35,11 @@ final class ResponseTurns {
   }
 
   private func wakeNext() {
-    while let place = queue.takeNext() { waiters.removeValue(forKey: place)?.set() }
+    while let place = queue.takeNext() {
+      guard let waiter = waiters.removeValue(forKey: place) else {
+        invariantBroken("the turn comes of a response that does not wait")
+      }
+      waiter.set()
+    }
   }
 }

@@ -10,7 +10,10 @@ struct OutgoingResponse {
   var isEmpty: Bool { bytes.isEmpty }
   var count: Int { bytes.count }
 
-  mutating func begin(_ framing: ResponseEncoder.Framing) { self.framing = framing }
+  mutating func begin(_ framing: ResponseEncoder.Framing) {
+    invariant(bytes.isEmpty, "a response begins behind one that has not left")
+    self.framing = framing
+  }
 
   mutating func append(head: ByteBuffer) { bytes.append(head) }
 

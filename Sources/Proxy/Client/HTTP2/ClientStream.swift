@@ -120,6 +120,7 @@ extension ClientStream {
       let request = try RequestHead(http2: fields.pairs, isEnd: isEnd, limits: downstream.limits.head)
       machine.didAcceptHead(request.framing, isEnd: isEnd)
       guard session.acquireSlot() else { return refuse() }
+      invariant(delivery == nil && !holdsSlot, "a stream has a second request")
       let delivery = Delivery(
         request: request, channel: self, memory: session.memory, peer: session.peer, weight: Self.weight,
         on: downstream)
@@ -198,6 +199,7 @@ extension ClientStream {
 
   /// Takes memory for a frame that the codec keeps. Without any the stream is reset.
   func holdFrame() {
+    invariant(!isReading, "a frame is held of a stream that is read")
     guard session.memory.take(Self.heldFrameBytes, beside: heldFrameMemory) else {
       return reset(.enhanceYourCalm)
     }

@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 /// The frames of a client on their way to the codec: charges them to a budget, and takes out the PINGs that a client
 /// may send without charge.
@@ -153,6 +154,7 @@ struct FrameIntake {
 
   private static func pass(_ bytes: ByteBuffer, upTo end: Int, to passed: inout Passed) {
     let count = end - bytes.readerIndex
+    invariant(count >= 0, "bytes of a frame are passed twice")
     if count > 0, let piece = bytes.getSlice(at: bytes.readerIndex, length: count) {
       passed.bytes.append(piece)
     }

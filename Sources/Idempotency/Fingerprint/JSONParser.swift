@@ -41,6 +41,7 @@ struct JSONParser {
     try value(depth: 0)
     skipSpace()
     guard position == text.count else { throw .malformed }
+    invariant(pending.isEmpty, "a member of a document belongs to no object")
     if seen >= 0x80 { try checkUTF8() }
   }
 

@@ -57,6 +57,11 @@ struct ClientResponse {
   let body: ByteBuffer
   let trailers: ByteBuffer
 
+  /// Whether the body has the length that the head states.
+  var hasStatedLength: Bool {
+    if case .length(let length) = head.content { length == body.readableBytes } else { true }
+  }
+
   /// A backend's response.
   init(
     _ head: MessageHead, label: ResponseLabel?, body: ByteBuffer, trailers: ByteBuffer,

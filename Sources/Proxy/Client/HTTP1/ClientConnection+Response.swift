@@ -24,6 +24,7 @@ extension ClientConnection: DeliveryChannel {
   func respond(with response: ClientResponse) -> Int {
     guard let delivery else { return 0 }
     let minorVersion = delivery.request.head.minorVersion
+    invariant(response.hasStatedLength, "a response states another length than it has")
     let isClosing = responseBegins(to: delivery)
     guard response.body.readableBytes <= Self.pieceBytes || response.head.content == .none else {
       return respondInPieces(response, minorVersion: minorVersion, isClosing: isClosing)

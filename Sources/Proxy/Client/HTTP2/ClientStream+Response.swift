@@ -32,6 +32,7 @@ extension ClientStream: DeliveryChannel {
   }
 
   func respond(with response: ClientResponse) -> Int {
+    invariant(response.hasStatedLength, "a response states another length than it has")
     let head = HPACKHeaders(response.head)
     let hasContent = response.head.content != .none
     let trailers = hasContent ? HPACKHeaders(lines: response.trailers) : HPACKHeaders([])

@@ -2,6 +2,7 @@ import FoundationEssentials
 import GRDB
 import Idempotency
 import Platform
+import Wire
 
 /// The mark of a copy, by which its first start notices that keys may be missing which came after it was made.
 ///
@@ -51,6 +52,8 @@ enum CopyMark {
     let written = try number(Self.generation, in: database) ?? 0
     var generation = min(max(written, Int64(minGeneration)), Int64(maxGeneration))
     if isNext { generation = min(generation + 1, Int64(maxGeneration)) }
+    invariant(
+      0...Int64(maxGeneration) ~= generation, "attempt numbers begin with more digits than any store takes")
     guard isNext || generation != written else { return Found(generation: Int(generation)) }
     try database.inTransaction(.immediate) {
       try database.execute(

@@ -224,7 +224,7 @@ extension RedisOpenIndex {
     do throws(StoreError) {
       if isUnreadable { _ = try await store.inspect(id) }
       let reply = try await nodes.run(.find, .record(id))
-      guard case .result(let result) = reply.ending else { return .success(.gone) }
+      guard let result = reply.finalResult else { return .success(.gone) }
       guard result.unreadable == nil else { return .success(.unreadable) }
       guard let record = result.record else { return .success(.gone) }
       let view = record.view(id, now: reply.now)

@@ -5,7 +5,7 @@ import Wire
 /// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire.
 ///
 /// Safe to use from any task; the commands run on the store's loop.
-public struct RedisFacts: NamespaceFacts {
+public struct RedisNamespaceFacts: NamespaceFacts {
   let store: RedisStore
 
   public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
@@ -31,7 +31,7 @@ public struct RedisFacts: NamespaceFacts {
 
 extension RedisStore {
   /// The facts of the namespace.
-  public var facts: RedisFacts { RedisFacts(store: self) }
+  public var facts: RedisNamespaceFacts { RedisNamespaceFacts(store: self) }
 }
 
 extension RedisNodes {

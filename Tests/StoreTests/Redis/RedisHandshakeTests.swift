@@ -23,25 +23,57 @@ struct RedisHandshakeTests {
         case .name: handshake.received(.error("NOPERM no"))
         case .load(let script): handshake.received(.text("digest \(script.rawValue)"))
         case .clock: handshake.received(Self.time)
-        case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
-        case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
-        case .statistics: handshake.received(.text("# Stats\r\nevicted_keys:0\r\n"))
+        case .info: handshake.received(Self.info)
         case .wait: handshake.received(.integer(0))
-        case .history: handshake.received(.text("role:master\r\nmaster_replid:h1\r\nmaster_replid2:0000\r\n"))
-        case .server: handshake.received(.text("# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n"))
         case .identity: handshake.received(.integer(12))
         case .makeEpoch: handshake.received(.integer(0))
         case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
         case .authenticate, .select, .role: handshake.received(.text("OK"))
-        case .publish: throw Unexpected(what: "a connection for records publishes nothing by itself")
+        case .publish, .trial: throw Unexpected(what: "a connection for records tries nothing by itself")
         }
     }
     guard case .ready(let result) = action else { throw Unexpected(what: "\(action)") }
     #expect(result.now == StoreInstant(milliseconds: 1_700_000_000_077))
     #expect(result.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
-    #expect(result.doubts.isEmpty)
-    #expect(result.epoch == "e1")
-    #expect(result.history?.id == "h1" && result.history?.formerID == nil)
+    #expect(result.facts.doubts.isEmpty)
+    #expect(result.facts.epochs == ["semel:facts": "e1"])
+    #expect(result.facts.run == "abc")
+    #expect(result.facts.history?.id == "h1" && result.facts.history?.formerID == nil)
+  }
+
+  private static let info = RedisValue.text(
+    [
+      "# Server", "redis_version:7.0.15", "run_id:abc", "# Memory", "maxmemory:0",
+      "maxmemory_policy:allkeys-lru", "# Persistence", "aof_enabled:1", "# Stats", "evicted_keys:0",
+      "# Replication", "role:master", "master_replid:h1", "master_replid2:0000", "",
+    ].joined(separator: "\r\n"))
+
+  @Test(arguments: [
+    ("BUSY Redis is busy running a script.", "SCRIPT KILL"), ("NOPERM no", nil), ("ERR unknown command", nil),
+  ])
+  func `a server that does not say what it is now is asked again`(_ error: String, _ advice: String?) throws {
+    var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    settings.demand = ReplicaDemand(replicas: 1)
+    var handshake = try RedisHandshake(settings, for: .records)
+    var action = RedisHandshake.Action.wait
+    for step in handshake.steps where action == .wait {
+      action =
+        switch step {
+        case .clock: handshake.received(Self.time)
+        case .info, .identity: handshake.received(.error(error))
+        case .wait: handshake.received(.integer(0))
+        default: handshake.received(.text("1"))
+        }
+    }
+    switch action {
+    case .ready(let result):
+      #expect(advice == nil && result.facts.run == nil)
+      #expect(result.facts.doubts.count { $0.contains("cannot be checked") } == 2)
+    case .fail(let reason):
+      let part = try #require(advice)
+      #expect(reason.contains(part))
+    case .wait: throw Unexpected(what: "the handshake goes on")
+    }
   }
 
   @Test(arguments: [
@@ -123,7 +155,7 @@ struct RedisHandshakeTests {
       action =
         switch step {
         case .clock: handshake.received(Self.time)
-        case .server: handshake.received(.text("redis_version:7.0.15\r\nrun_id:\(runs.removeFirst())\r\n"))
+        case .info: handshake.received(.text("redis_version:7.0.15\r\nrun_id:\(runs.removeFirst())\r\n"))
         case .identity: handshake.received(.integer(Int64(clients.removeFirst()) ?? 0))
         case .wait: handshake.received(.integer(0))
         default: handshake.received(.text("1"))
@@ -142,8 +174,7 @@ struct RedisHandshakeTests {
     settings.demand = ReplicaDemand(replicas: 1)
     let commands =
       try RedisHandshake(settings, for: .records).steps.map(\.command)
-      + RedisInspection.commands(RedisKeys(namespace: "semel"), epochKey: "k").map(\.command)
-      + ClaimTrial.commands(key: "k", digest: "d")
+      + RedisFacts.steps(RedisKeys(namespace: "semel"), factsKey: "k", digest: "d").map(\.command)
       + RedisRights(namespace: "semel", user: nil, topology: .standalone).all.map(\.command)
     let scripts = commands.filter { $0[0].hasPrefix("EVAL") }
     #expect(!scripts.isEmpty)
@@ -182,7 +213,7 @@ struct RedisHandshakeTests {
       Issue.record("the connection was refused")
       return
     }
-    #expect(result.publishRefusal?.contains("widen its ACL") == true)
+    #expect(result.facts.publishRefusal?.contains("widen its ACL") == true)
   }
 
   @Test func `a late deadline is judged again, and a dead Redis is found all the same`() {
@@ -340,7 +371,7 @@ struct RedisHandshakeTests {
   {
     let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     var handshake = try RedisHandshake(settings, for: .records)
-    var inspection = RedisInspection()
+    var facts = RedisFacts()
     var result: RedisHandshakeResult?
     for step in handshake.steps {
       var reply = RedisValue.text("1")
@@ -349,11 +380,11 @@ struct RedisHandshakeTests {
       case .makeEpoch: reply = .error(error)
       default: break
       }
-      inspection.take(reply, to: step)
+      facts.take(reply, to: step)
       if case .ready(let ready) = handshake.received(reply) { result = ready }
     }
-    let obstacle = try #require(result).obstacle
-    #expect(obstacle == inspection.obstacle)
+    let obstacle = try #require(result).facts.obstacle
+    #expect(obstacle == facts.obstacle)
     #expect((obstacle == nil) == (reason == nil))
     if let reason, let obstacle { #expect(obstacle.hasPrefix(reason), "\(obstacle)") }
   }

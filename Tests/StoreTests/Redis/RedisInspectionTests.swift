@@ -258,13 +258,45 @@ struct RedisInspectionTests {
       let errors = try server.command(["INFO", "errorstats"]) ?? ""
       #expect(!errors.contains("errorstat_ERR") && !errors.contains("errorstat_NOSCRIPT"), "\(errors)")
     }
-    var trial = ClaimTrial()
+    var facts = RedisFacts()
     for error in ["MOVED 1 127.0.0.1:1", "OOM command not allowed", "READONLY no", "BUSY Redis"] {
-      for command in ClaimTrial.commands(key: "k", digest: "d") {
-        trial.take(.error(error), to: command[0], namespace: "semel")
+      for step in Self.trials() { facts.take(.error(error), to: step) }
+    }
+    #expect(facts.obstacle == nil)
+  }
+
+  private static func trials(beside factsKey: String = "semel:facts") -> [RedisHandshake.Step] {
+    RedisFacts.steps(RedisKeys(namespace: "semel"), factsKey: factsKey, digest: "d").filter {
+      if case .trial = $0 { true } else { false }
+    }
+  }
+
+  @Test func `the right that is missing is named, and that to send scripts only if one was lost`() {
+    let forbidden = RedisValue.error("NOPERM this user has no permissions to run the 'eval' command")
+    var facts = RedisFacts()
+    for step in Self.trials() where step.command[0] == "EVAL" { facts.take(forbidden, to: step) }
+    #expect(facts.obstacle == nil)
+    for step in Self.trials() {
+      let words = step.command
+      facts.take(words[0] == "EVAL" ? forbidden : .error("NOSCRIPT No matching script"), to: step)
+    }
+    #expect(facts.obstacle?.hasPrefix("Redis forbids EVAL to Semel's user: allow +eval in its ACL (") == true)
+    var locked = RedisFacts()
+    for step in Self.trials() {
+      locked.take(.error("NOPERM No permissions to access a key"), to: step)
+    }
+    #expect(
+      locked.obstacle?.hasPrefix("Redis forbids the keys of semel to Semel's user: allow ~semel:* in") == true
+    )
+  }
+
+  @Test func `a claim is tried in the slot of the server's facts`() {
+    for (factsKey, key) in [("semel:facts", "semel:{trial}"), ("semel:{17}:facts", "semel:{17}")] {
+      #expect(Self.trials(beside: factsKey).count == 5)
+      for words in Self.trials(beside: factsKey).map(\.command) where words[0] != "TIME" {
+        #expect(words.contains(key), "\(words)")
       }
     }
-    #expect(trial.refusal == nil)
   }
 
   private func follow(_ event: RedisSubscriber.Event, _ cache: LocalCache) {

@@ -120,7 +120,7 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  /// The replicas in a master's `INFO replication`.
+  /// The replicas in a master's `INFO`.
   private static func replicas(by reply: RedisValue?) -> [ServerAddress] {
     (reply?.text ?? "").split(whereSeparator: \.isNewline).compactMap { line in
       guard line.hasPrefix("slave"), let value = line.split(separator: ":", maxSplits: 1).last else {
@@ -149,7 +149,7 @@ public struct RedisExamination: Sendable {
       address: address, login: settings.login, timeout: settings.timeout, hasURL: hasURL)
   }
 
-  /// Examines one server that is to hold records, and returns its `INFO replication` besides.
+  /// Examines one server that is to hold records, and returns its `INFO` besides.
   ///
   /// - Parameters:
   ///   - tag: A hash tag in a slot that the server serves.
@@ -158,12 +158,8 @@ public struct RedisExamination: Sendable {
     _ address: ServerAddress, tag: String = "check", isReplica: Bool = false
   ) async -> (findings: [RedisFinding], replication: RedisValue?) {
     let rights = rights(tag: tag)
-    var looks = [
-      ["INFO", "memory"], ["INFO", "persistence"], ["INFO", "cluster"], ["INFO", "replication"], ["TIME"],
-      ["INFO", "stats"],
-    ]
     let select = settings.database == 0 ? [] : [["SELECT", "\(settings.database)"]]
-    looks = select + looks
+    let looks = select + [["INFO"], ["TIME"]]
     do throws(RedisConversation.Fault) {
       let conversation = try await conversation(address).replies(to: looks + rights.all.map(\.command))
       var replies = conversation.values
@@ -175,10 +171,10 @@ public struct RedisExamination: Sendable {
       replies = Array(replies.prefix(looks.count))
       var found = select.isEmpty ? [] : judge(address, database: replies.removeFirst())
       found += judge(address, firstReplyAfter: conversation.firstAfter)
-      found += judge(address, replies)
-      if !isReplica { found += judge(address, role: replies[3]) }
+      found += judge(address, info: replies[0], time: replies[1])
+      if !isReplica { found += judge(address, role: replies[0]) }
       found += judge(address, rights, tried, isReplica: isReplica)
-      return (found, replies[3])
+      return (found, replies[0])
     } catch {
       return ([.init(isError: true, text: "\(address) cannot be used: \(error.reason)")], nil)
     }
@@ -197,23 +193,23 @@ public struct RedisExamination: Sendable {
     return [.init(isError: true, text: "\(address): \(fault)")]
   }
 
-  private func judge(_ address: ServerAddress, _ replies: [RedisValue]) -> [RedisFinding] {
-    let doubts =
-      RedisDurability.doubts(memory: replies[0]) + RedisDurability.doubts(persistence: replies[1])
-      + RedisDurability.doubts(statistics: replies[5])
-    var found = doubts.map { RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)") }
-    let isNode = replies[2].text?.contains("cluster_enabled:1") ?? false
+  private func judge(_ address: ServerAddress, info: RedisValue, time: RedisValue) -> [RedisFinding] {
+    var facts = RedisFacts()
+    facts.take(info, to: .info)
+    var found = facts.doubts.map {
+      RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)")
+    }
     switch settings.topology {
     case .cluster: break
     case .standalone, .sentinel:
-      if isNode {
+      if info.info("cluster_enabled") == "1" {
         found.append(
           .init(
             isError: true,
             text: "\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
       }
     }
-    if case .array(let parts) = replies[4], let seconds = parts.first?.text.flatMap({ Int64($0) }),
+    if case .array(let parts) = time, let seconds = parts.first?.text.flatMap({ Int64($0) }),
       0...(1 << 40) ~= seconds, abs(seconds - now()) > Self.maxSkew
     {
       found.append(
@@ -226,7 +222,7 @@ public struct RedisExamination: Sendable {
 
   /// Judges whether a server is a master, and its replicas if changes wait for some.
   private func judge(_ address: ServerAddress, role reply: RedisValue) -> [RedisFinding] {
-    if reply.text?.contains("role:slave") ?? false {
+    if reply.info("role") == "slave" {
       return [.init(isError: true, text: "\(address) is a read-only replica: give the master's address")]
     }
     guard let demand = settings.demand, demand.replicas > 0, let text = reply.text else { return [] }

@@ -6,6 +6,17 @@ struct RedisRights {
     var command: [String]
     /// Whether Semel works without the right, with less.
     var isOptional = false
+
+    /// The rule that would allow the command, by the server's error; `nil` if that is not about rights. Redis checks
+    /// rights before anything else.
+    func missingRule(by error: String, _ namespace: String) -> String? {
+      guard error.hasPrefix("NOPERM") else { return nil }
+      let isAboutKeys = error.contains("keys") || error.contains("access a key")
+      // The command has a right of its own.
+      if rule.hasPrefix("~"), !isAboutKeys { return nil }
+      if error.contains("channel") { return "&\(namespace):*" }
+      return isAboutKeys && rule.hasPrefix("+") ? "~\(namespace):*" : rule
+    }
   }
 
   let all: [Right]
@@ -85,6 +96,22 @@ struct RedisRights {
     }
   }
 
+  /// The rights of a claim, with harmless forms of the commands that it consists of. An inspection tries them, since
+  /// rights may be withdrawn. A claim itself says less: its script fails with a text that each version of Redis words
+  /// in another way.
+  ///
+  /// - Parameters:
+  ///   - key: A key that does not exist, and that none of the commands creates.
+  ///   - digest: The digest of the script of a claim, which ends at once because its deadline is over.
+  static func ofClaims(key: String, digest: String) -> [Right] {
+    [
+      Right(rule: "+evalsha", command: ["EVALSHA", digest, "1", key, "", "0"]),
+      Right(rule: "+eval", command: ["EVAL", "return 1", "1", key]), Right(rule: "+time", command: ["TIME"]),
+      Right(rule: "+get", command: ["GET", key]),
+      Right(rule: "+set", command: ["SET", key, "", "XX", "PX", "1"]),
+    ]
+  }
+
   /// The line of an ACL file for a user with these rights and no others.
   var line: String {
     var rules: [String] = []
@@ -100,14 +127,7 @@ struct RedisRights {
   func missing(by replies: [RedisValue]) -> [(rule: String, isOptional: Bool)] {
     var found: [(rule: String, isOptional: Bool)] = []
     for (right, reply) in zip(all, replies) {
-      guard case .error(let text) = reply, text.hasPrefix("NOPERM") else { continue }
-      let isAboutKeys = text.contains("keys") || text.contains("access a key")
-      // The command has a right of its own.
-      if right.rule.hasPrefix("~"), !isAboutKeys { continue }
-      let rule =
-        text.contains("channel")
-        ? "&\(namespace):*"
-        : isAboutKeys && right.rule.hasPrefix("+") ? "~\(namespace):*" : right.rule
+      guard let rule = reply.error.flatMap({ right.missingRule(by: $0, namespace) }) else { continue }
       if !found.contains(where: { $0.rule == rule }) { found.append((rule, right.isOptional)) }
     }
     return found

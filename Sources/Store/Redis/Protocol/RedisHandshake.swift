@@ -36,14 +36,9 @@ struct RedisHandshake {
     case name
     case load(RedisScript)
     case clock
-    case memory
-    case persistence
-    /// Reads whether keys were evicted.
-    case statistics
-    /// Reads whose data the server has.
-    case history
-    /// Reads the server's run. The last step but one reads it again: it must be the same.
-    case server
+    /// Reads the server's run, its settings, and whose data it has. Where copies are demanded, the last step but one
+    /// reads it again: the run must be the same.
+    case info
     /// Reads the number of this connection, at the end again.
     case identity
     /// Creates the epoch if there is none; see `RedisEpoch`.
@@ -53,6 +48,8 @@ struct RedisHandshake {
     case publish(channel: String)
     /// Tests whether the server can wait for the demanded copies.
     case wait(ReplicaDemand)
+    /// Tests a right that claims need.
+    case trial(RedisRights.Right, namespace: String)
 
     var command: [String] {
       switch self {
@@ -63,16 +60,13 @@ struct RedisHandshake {
       case .name: ["CLIENT", "SETNAME", "semel"]
       case .load(let script): ["SCRIPT", "LOAD", script.source]
       case .clock: ["TIME"]
-      case .memory: ["INFO", "memory"]
-      case .persistence: ["INFO", "persistence"]
-      case .statistics: ["INFO", "stats"]
-      case .history: ["INFO", "replication"]
-      case .server: ["INFO", "server"]
+      case .info: ["INFO"]
       case .identity: ["CLIENT", "ID"]
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
       case .publish(let channel): ["PUBLISH", channel, ""]
       case .wait(let demand): demand.trial
+      case .trial(let right, _): right.command
       }
     }
   }
@@ -94,8 +88,7 @@ struct RedisHandshake {
   /// Whether the server has replied to a command.
   var hasReply: Bool { next > 0 }
   private var result = RedisHandshakeResult()
-  /// The replies to `server` and `identity`.
-  private var server: RedisValue?
+  /// The reply to `identity`.
   private var identity: RedisValue?
 
   /// Creates the handshake of a connection.
@@ -115,11 +108,11 @@ struct RedisHandshake {
     switch purpose {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
-      steps += [.clock, .memory, .persistence, .statistics, .history]
-      if let demand = settings.demand { steps += [.server, .identity, .wait(demand)] }
+      steps += [.clock, .info]
+      if let demand = settings.demand { steps += [.identity, .wait(demand)] }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
-      if settings.demand != nil { steps += [.server, .identity] }
+      if settings.demand != nil { steps += [.info, .identity] }
     case .subscriptions:
       steps.append(.publish(channel: RedisKeys(namespace: settings.namespace).invalidations))
     case .responses, .sentinel: break
@@ -133,24 +126,15 @@ struct RedisHandshake {
     let step = steps[next]
     next += 1
     switch (step, reply) {
-    case (.makeEpoch, .error(let text)): result.obstacle = RedisRefusal.obstacle(text)
     // The name is for operators' eyes: a server that refuses it is used all the same, unless it refuses the connection.
     case (.name, .error(let text)) where RedisRefusal.isOfConnection(text):
       return .fail(RedisRefusal.advice(text))
-    case (.name, _), (.makeEpoch, _): break
-    case (.readEpoch, _): result.epoch = reply.text
-    case (.publish, .error(let text)): result.publishRefusal = RedisRefusal.advice(text)
-    case (.publish, _): break
-    case (.memory, _): result.doubts += RedisDurability.doubts(memory: reply)
-    case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
-    case (.statistics, _): result.doubts += RedisDurability.doubts(statistics: reply)
-    case (.history, _): result.history = ReplicationHistory(reply)
-    case (.server, .error(let text)), (.identity, .error(let text)):
+    case (.info, .error(let text)), (.identity, .error(let text)):
       // The next attempt may find out what this one must know.
       if RedisRefusal.isPassing(text) { return .fail(RedisRefusal.advice(text)) }
-    case (.server, _):
-      if let run = server?.info("run_id"), run != reply.info("run_id") { return .fail(Self.sharedConnection) }
-      server = reply
+    case (.info, _):
+      if let run = result.facts.run, run != reply.info("run_id") ?? "" { return .fail(Self.sharedConnection) }
+    case (.name, _), (.makeEpoch, _), (.readEpoch, _), (.publish, _): break
     case (.identity, _):
       if let identity, identity != reply { return .fail(Self.sharedConnection) }
       identity = reply
@@ -165,23 +149,15 @@ struct RedisHandshake {
     case (.authenticate, .text), (.select, .text): break
     default: return .fail("Redis replied to \(step.command[0]) with something other than it should")
     }
+    result.facts.take(reply, to: step)
     return next == steps.count ? .ready(result) : .wait
   }
 }
 
-/// The facts from a new connection's replies.
+/// The knowledge from a new connection's replies.
 struct RedisHandshakeResult: Equatable {
   /// The scripts' digests in the order of their cases, by which Redis runs them.
   var digests: [String] = []
   var now: StoreInstant?
-  /// The reasons for which this Redis may lose records, one sentence each.
-  var doubts: [String] = []
-  /// The history of the server's data; `nil` if it may not be read.
-  var history: ReplicationHistory?
-  /// The epoch of the namespace; `nil` if it may not be read.
-  var epoch: String?
-  /// The reason for which Semel may not publish; `nil` if it may.
-  var publishRefusal: String?
-  /// The reason for which the server takes no changes now; `nil` if it takes them.
-  var obstacle: String?
+  var facts = RedisFacts()
 }

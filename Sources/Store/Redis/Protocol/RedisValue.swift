@@ -11,6 +11,11 @@ indirect enum RedisValue: Equatable, Sendable {
     if case .text(let text) = self { text } else { nil }
   }
 
+  /// The text of an error; `nil` for any other value.
+  var error: String? {
+    if case .error(let text) = self { text } else { nil }
+  }
+
   /// Returns the value of a line `NAME:VALUE` of a reply to `INFO`; `nil` if there is none.
   func info(_ name: String) -> Substring? {
     guard let text else { return nil }

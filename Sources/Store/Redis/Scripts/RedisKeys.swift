@@ -4,7 +4,7 @@ import Idempotency
 struct RedisKeys {
   /// `$LENGTH CRLF NAMESPACE:{`
   private let record: [UInt8]
-  private let namespace: String
+  let namespace: String
 
   init(namespace: String) {
     self.namespace = namespace
@@ -45,6 +45,11 @@ struct RedisKeys {
 
   /// The key of facts about one master of a cluster, in the slot of a tag.
   func facts(_ tag: String) -> String { "\(namespace):{\(tag)}:facts" }
+
+  /// A key in the form of a record's, which no record has. In a cluster it has the slot of the facts.
+  func trial(beside factsKey: String) -> String {
+    factsKey.lastIndex(of: "}").map { String(factsKey[...$0]) } ?? "\(prefix)trial}"
+  }
 
   /// The key of the last count of open records, and the key of the node whose turn it is to count.
   var census: String { "\(namespace):census" }

@@ -4,7 +4,7 @@ import NIOCore
 import Platform
 import Synchronization
 
-/// The inspection of Redis while the connections are established, and the consequences of its findings for claims and
+/// The inspection of Redis while the connections are established, and the consequences of its facts for claims and
 /// caches.
 ///
 /// Confined to the subscriber's loop, except for the members that are marked as safe from any thread.
@@ -18,9 +18,12 @@ final class RedisInspector: @unchecked Sendable {
   private var timer: RepeatedTask?
   /// The connections of the event loops. Redis is inspected over those of the first.
   private(set) var loops: [RedisNodes] = []
-  private var doubts: [String] = []
-  /// The reason for which Semel may not publish, as last seen; `nil` if it may.
-  private(set) var publishRefusal: String?
+  /// The facts about all servers, as last seen.
+  private(set) var facts = RedisFacts() {
+    didSet {
+      doubtCount.store(facts.doubts.count + (facts.publishRefusal == nil ? 0 : 1), ordering: .relaxed)
+    }
+  }
   private let doubtCount = Atomic<Int>(0)
   /// Called when Semel may publish no more, or again.
   var didChangePublishing: () -> Void = {}
@@ -60,37 +63,42 @@ final class RedisInspector: @unchecked Sendable {
   private func inspect() {
     guard let nodes = loops.first else { return }
     nodes.context.loop.execute { [context] in
-      nodes.inspect { inspection in
-        guard let inspection else { return }
-        nodes.tryClaims(besides: Array(inspection.epochs.keys)) { trial in
-          guard let trial else { return }
-          var findings = inspection
-          findings.obstacle = findings.obstacle ?? trial.refusal
-          context.loop.execute { [findings] in self.take(findings) }
-        }
+      nodes.inspect { facts in
+        if let facts { context.loop.execute { self.take(facts) } }
       }
     }
   }
 
-  private func take(_ inspection: RedisInspection) {
+  private func take(_ new: RedisFacts) {
     context.loop.assertInEventLoop()
-    for (key, epoch) in inspection.epochs { found(epoch, under: key) }
-    take(publishRefusal: inspection.publishRefusal)
-    if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {
-      logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
+    for (key, epoch) in new.epochs { found(epoch, under: key) }
+    take(publishRefusal: new.publishRefusal)
+    if !facts.doubts.isEmpty, new.doubts.isEmpty {
+      logger.notice(
+        "Redis keeps its records again", metadata: ["after": "\(facts.doubts.joined(separator: "; "))"])
     }
     if !settings.requireDurable {
-      for doubt in inspection.doubts where !doubts.contains(doubt) { warnings.warn(doubt) }
+      for doubt in new.doubts where !facts.doubts.contains(doubt) { warnings.warn(doubt) }
     }
-    doubts = inspection.doubts
-    warnings.hinder(inspection.obstacle)
-    count()
+    log(new.obstacle, after: facts.obstacle)
+    facts = new
     judge()
   }
 
-  /// Passes the present findings to every event loop.
+  /// Logs the beginning and the end of a time in which Redis takes no changes.
+  private func log(_ obstacle: String?, after before: String?) {
+    if let obstacle, before == nil {
+      logger.error(
+        "Redis takes no changes: recorded outcomes are replayed, and nothing else runs",
+        metadata: ["reason": "\(obstacle)"])
+    } else if let before, obstacle == nil {
+      logger.notice("Redis takes changes again", metadata: ["after": "\(before)"])
+    }
+  }
+
+  /// Passes the present facts to every event loop.
   private func judge() {
-    for nodes in loops { nodes.context.loop.execute { [doubts] in nodes.judge(doubts: doubts) } }
+    for nodes in loops { nodes.context.loop.execute { [facts] in nodes.judge(facts) } }
   }
 
   /// Takes an epoch that was read. Safe from any thread.
@@ -137,107 +145,16 @@ final class RedisInspector: @unchecked Sendable {
   /// Takes the reason for which Semel may not publish; `nil` if it may.
   func take(publishRefusal refusal: String?) {
     context.loop.assertInEventLoop()
-    let isChanged = (refusal == nil) != (publishRefusal == nil)
-    if let refusal, publishRefusal == nil {
+    let before = facts.publishRefusal
+    facts.publishRefusal = refusal
+    guard (refusal == nil) != (before == nil) else { return }
+    if let refusal {
       logger.error(
         "Redis does not let Semel publish: other nodes may go on replaying forgotten and resolved records from their caches, and this node does not use its own; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
         metadata: ["reason": "\(refusal)"])
-    } else if refusal == nil, publishRefusal != nil {
+    } else {
       logger.notice("Redis lets Semel publish again")
     }
-    publishRefusal = refusal
-    count()
-    if isChanged { didChangePublishing() }
-  }
-
-  private func count() {
-    doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
-  }
-}
-
-/// The replies to harmless forms of the commands that a claim consists of, by which an inspection finds that rights
-/// were withdrawn from Semel's user.
-///
-/// Redis checks a command's rights before anything else. Other errors are left to `RedisInspection`. A claim itself
-/// says less: its script fails with a text that each version of Redis words in another way.
-struct ClaimTrial: Equatable {
-  /// The reason for which no claim can be made; `nil` if none was found.
-  var refusal: String?
-  /// Whether the server has lost the script of a claim, which is sent whole then.
-  private var lacksScript = false
-
-  /// The commands, in the order in which `take` gets their replies.
-  ///
-  /// - Parameters:
-  ///   - key: A key that does not exist, and that none of the commands creates.
-  ///   - digest: The digest of the script of a claim, which ends at once because its deadline is over.
-  static func commands(key: String, digest: String) -> [[String]] {
-    [
-      ["EVALSHA", digest, "1", key, "", "0"], ["EVAL", "return 1", "1", key], ["TIME"], ["GET", key],
-      ["SET", key, "", "XX", "PX", "1"],
-    ]
-  }
-
-  mutating func take(_ reply: RedisValue, to command: String, namespace: String) {
-    guard case .error(let text) = reply else { return }
-    if command == "EVALSHA", RedisRefusal.isScriptMissing(text) { lacksScript = true }
-    guard refusal == nil, text.hasPrefix("NOPERM"), command != "EVAL" || lacksScript else { return }
-    let isAboutKeys = text.contains("keys") || text.contains("access a key")
-    let (right, rule) =
-      isAboutKeys
-      ? ("the keys of \(namespace)", "~\(namespace):*") : (command, "+\(command.lowercased())")
-    refusal = "Redis forbids \(right) to Semel's user: allow \(rule) in its ACL (\(text))"
-  }
-}
-
-extension RedisNodes {
-  /// Tries the commands of a claim at every server, and calls `onEnd` with the trial that found a reason, if there is
-  /// one, or with `nil` if no server has replied.
-  ///
-  /// - Parameter epochKeys: The keys of the servers' epochs that could be read.
-  fileprivate func tryClaims(besides epochKeys: [String], _ onEnd: @escaping (ClaimTrial?) -> Void) {
-    context.loop.assertInEventLoop()
-    let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
-    guard !nodes.isEmpty else { return onEnd(nil) }
-    var (left, all): (Int, ClaimTrial?) = (nodes.count, nil)
-    for node in nodes {
-      node.tryClaim(key: trialKey(at: node, besides: epochKeys)) { trial in
-        left -= 1
-        if let trial, all?.refusal == nil { all = trial }
-        if left == 0 { onEnd(all) }
-      }
-    }
-  }
-
-  /// Returns a key in the form of a record's, which no record has. In a cluster it has the slot of the server's epoch;
-  /// if that is not known, the server may refuse it for its slot, but only after it has checked the rights.
-  private func trialKey(at node: RedisPipeline, besides epochKeys: [String]) -> String {
-    let epochKey = epochKeys.first {
-      $0.hasPrefix(keys.prefix) && map?[SlotMap.slot(of: $0)] == node.link.address
-    }
-    guard let epochKey, let end = epochKey.lastIndex(of: "}") else { return keys.prefix + "trial}" }
-    return String(epochKey[...end])
-  }
-}
-
-extension RedisPipeline {
-  /// Tries the commands of a claim, and calls `onEnd` with the result, or with `nil` if the connection was lost
-  /// meanwhile.
-  fileprivate func tryClaim(key: String, _ onEnd: @escaping (ClaimTrial?) -> Void) {
-    guard let claimDigest else { return onEnd(nil) }
-    let commands = ClaimTrial.commands(key: key, digest: claimDigest)
-    var trial: ClaimTrial? = ClaimTrial()
-    for (index, command) in commands.enumerated() {
-      query(command) { [self] reply in
-        if let reply {
-          trial?.take(reply, to: command[0], namespace: settings.namespace)
-        } else {
-          trial = nil
-        }
-        guard index == commands.count - 1 else { return }
-        if let refusal = trial?.refusal { trial?.refusal = named([refusal])[0] }
-        onEnd(trial)
-      }
-    }
+    didChangePublishing()
   }
 }

@@ -140,18 +140,17 @@ final class RedisNodes: @unchecked Sendable {
     return made
   }
 
-  /// Reads the settings of the running servers, and calls `onFindings` with the findings together, or with `nil` if no
-  /// server has replied.
-  func inspect(_ onFindings: @escaping (RedisInspection?) -> Void) {
+  /// Inspects the running servers, and calls `onFacts` with the facts together, or with `nil` if no server has replied.
+  func inspect(_ onFacts: @escaping (RedisFacts?) -> Void) {
     context.loop.assertInEventLoop()
     let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
-    guard !nodes.isEmpty else { return onFindings(nil) }
-    var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
+    guard !nodes.isEmpty else { return onFacts(nil) }
+    var (left, all): (Int, RedisFacts?) = (nodes.count, nil)
     for node in nodes {
-      node.inspect(epochKey: factsKey(of: node.link.address)) { found in
+      node.inspect(factsKey: factsKey(of: node.link.address)) { found in
         left -= 1
         if let found { all = all?.joined(with: found) ?? found }
-        if left == 0 { onFindings(all) }
+        if left == 0 { onFacts(all) }
       }
     }
   }
@@ -183,13 +182,10 @@ final class RedisNodes: @unchecked Sendable {
     }
   }
 
-  /// Takes the findings about the servers together.
-  func judge(doubts: [String]) {
+  /// Takes the facts about the servers together.
+  func judge(_ facts: RedisFacts) {
     context.loop.assertInEventLoop()
-    let (loss, obstacle) = (subscriber.epoch.loss, subscriber.warnings.obstacle)
-    for pipeline in all where pipeline.link.isUp {
-      pipeline.judge(doubts: doubts, loss: loss, obstacle: obstacle)
-    }
+    for pipeline in all where pipeline.link.isUp { pipeline.judge(facts) }
   }
 
   /// Wakes the calls that wait for a connection or for the slot map.

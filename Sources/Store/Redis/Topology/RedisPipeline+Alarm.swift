@@ -12,7 +12,7 @@ extension RedisPipeline {
 
   /// Reads the server's history.
   func readHistory() {
-    query(RedisHandshake.Step.history.command) { [self] reply in
+    query(RedisHandshake.Step.info.command) { [self] reply in
       if let history = reply.flatMap(ReplicationHistory.init) { met(history) }
     }
   }

@@ -91,10 +91,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   private func shortageChanged() {
     if let shortage = waits?.shortage {
-      subscriber.warnings.refuseUntilAccepted(named([shortage])[0])
+      subscriber.warnings.refuseUntilAccepted(named(shortage))
       didFallShort(shortage)
     } else if let demand = waits?.demand {
-      subscriber.warnings.accept(after: named([demand.shortage])[0])
+      subscriber.warnings.accept(after: named(demand.shortage))
     }
     publishStatus()
   }
@@ -137,10 +137,18 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The server's address, for messages and for an order of nodes.
   var name: String { link.address.map { "\($0)" } ?? "Redis" }
 
-  /// Doubts with the node that they are about, in a cluster.
-  func named(_ doubts: [String]) -> [String] {
-    guard case .cluster = settings.topology else { return doubts }
-    return doubts.map { "\(name): \($0)" }
+  /// A reason with the node that it is about, in a cluster.
+  func named(_ reason: String) -> String {
+    guard case .cluster = settings.topology else { return reason }
+    return "\(name): \(reason)"
+  }
+
+  /// Facts whose reasons name the node, in a cluster.
+  func named(_ facts: RedisFacts) -> RedisFacts {
+    var facts = facts
+    facts.doubts = facts.doubts.map(named)
+    facts.obstacle = facts.obstacle.map(named)
+    return facts
   }
 }
 
@@ -263,26 +271,26 @@ extension RedisPipeline {
     mayBeReplica = false
     figures = link.counters.node(name)
     if let now = result.now { take(now, sentAt: link.attemptedAt ?? begunAt) }
-    if let history = result.history { met(history) }
+    let facts = named(result.facts)
+    if let history = facts.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
     claimDigest = result.digests[RedisScript.claim.rawValue]
-    if let epoch = result.epoch { subscriber.inspector.found(epoch, under: keys.facts) }
-    let doubts = named(result.doubts)
-    judge(doubts: doubts, loss: subscriber.epoch.loss, obstacle: result.obstacle.map { named([$0])[0] })
-    if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }
+    for (key, epoch) in facts.epochs { subscriber.inspector.found(epoch, under: key) }
+    judge(facts)
+    if refusal == nil { for doubt in facts.doubts { subscriber.warnings.warn(doubt) } }
     didChange()
     return refusal
   }
 
-  /// Takes the findings about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records,
-  /// or has lost them.
-  func judge(doubts: [String], loss: String?, obstacle: String?) {
-    self.obstacle = obstacle
+  /// Takes the facts about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records, or
+  /// has lost them.
+  func judge(_ facts: RedisFacts) {
+    obstacle = facts.obstacle
     var reason: String?
     if settings.requireDurable {
       reason =
-        loss.map { "require_durable is set, and \($0)" }
-        ?? doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
+        subscriber.epoch.loss.map { "require_durable is set, and \($0)" }
+        ?? facts.doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
     }
     refusal = reason
     if let reason { subscriber.warnings.refuse(reason) }

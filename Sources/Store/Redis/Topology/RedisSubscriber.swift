@@ -245,7 +245,7 @@ extension RedisSubscriber {
 extension RedisSubscriber {
   func linkIsUp(_ result: RedisHandshakeResult, isBack: Bool) -> String? {
     context.loop.assertInEventLoop()
-    inspector.take(publishRefusal: result.publishRefusal)
+    inspector.take(publishRefusal: result.facts.publishRefusal)
     isRefused = false
     hear()
     for (channel, topic) in topics { subscribe(to: topic, on: channel) }
@@ -344,7 +344,7 @@ extension RedisSubscriber {
   /// Notifies the observers of a change. A cache may be used only while the invalidations of other nodes arrive, and
   /// this node may publish its own.
   private func notifyCoherence() {
-    let isCoherentNow = isHearing && inspector.publishRefusal == nil
+    let isCoherentNow = isHearing && inspector.facts.publishRefusal == nil
     guard isCoherentNow != isCoherent else { return }
     isCoherent = isCoherentNow
     notify(isCoherentNow ? .up : .down)

@@ -7,7 +7,6 @@ import Synchronization
 final class RedisWarnings: Sendable {
   private let logger: Logger
   private let pace = Mutex(WarningPace())
-  private let hindrance = Mutex<String?>(nil)
 
   init(logger: Logger) { self.logger = logger }
 
@@ -35,23 +34,5 @@ final class RedisWarnings: Sendable {
   func accept(after reason: String) {
     guard pace.withLock({ $0.ends(reason) }) else { return }
     logger.notice("Redis is accepted again", metadata: ["after": "\(reason)"])
-  }
-
-  /// The reason for which Redis takes no changes, by the last inspection; `nil` if it takes them.
-  var obstacle: String? { hindrance.withLock { $0 } }
-
-  /// Takes an inspection's reason, and logs the beginning and the end of a time in which Redis takes no changes.
-  func hinder(_ obstacle: String?) {
-    let before = hindrance.withLock { present in
-      defer { present = obstacle }
-      return present
-    }
-    if let obstacle, before == nil {
-      logger.error(
-        "Redis takes no changes: recorded outcomes are replayed, and nothing else runs",
-        metadata: ["reason": "\(obstacle)"])
-    } else if let before, obstacle == nil {
-      logger.notice("Redis takes changes again", metadata: ["after": "\(before)"])
-    }
   }
 }

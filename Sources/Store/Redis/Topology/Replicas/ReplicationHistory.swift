@@ -1,6 +1,6 @@
 import Idempotency
 
-/// The history of a server's data, from `INFO replication`. Pure.
+/// The history of a server's data, from `INFO`. Pure.
 struct ReplicationHistory: Equatable {
   /// The name of the history that the server writes on. A master that was promoted has a new one.
   var id: String

@@ -40,12 +40,12 @@ public struct RedisStore: RecordStore {
 
   /// Allows claims, which `awaitsAdmission` has held back. Safe from any thread.
   public func admit() {
-    nodes.context.loop.execute { [nodes] in nodes.admit(unless: nil) }
+    nodes.context.loop.execute { [nodes] in nodes.take(.accepted) }
   }
 
   /// Refuses every claim, for the given reason. Safe from any thread.
   public func refuseAdmission(_ reason: String) {
-    nodes.context.loop.execute { [nodes] in nodes.admit(unless: reason) }
+    nodes.context.loop.execute { [nodes] in nodes.take(.refused(reason)) }
   }
 
   /// Closes the connection. Calls that wait fail. Safe from any thread.

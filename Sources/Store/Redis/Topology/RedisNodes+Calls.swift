@@ -54,7 +54,7 @@ extension RedisNodes {
     }
   }
 
-  private static let graceRefusal =
+  private static let pauseRefusal =
     "new claims wait until running requests have renewed their leases: another Redis has taken over, or its clock was set"
 
   @inline(never)
@@ -66,7 +66,7 @@ extension RedisNodes {
       copies.beginAnew(at: BootInstant.now)
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
-      if script == .claim, let left = try Self.grace(at: pipeline, after: copies) {
+      if script == .claim, let left = try Self.pause(at: pipeline, after: copies) {
         await context.sleep(milliseconds: left.count + 1)
         continue
       }
@@ -90,13 +90,17 @@ extension RedisNodes {
 
   /// The time for which a claim waits at a Redis that takes no new ones yet; `nil` if it may be sent.
   @inline(never)
-  private static func grace(
+  private static func pause(
     at pipeline: RedisPipeline, after copies: CommandAttempts
   ) throws(StoreError) -> Milliseconds? {
-    if let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
-    guard let left = pipeline.graceLeft else { return nil }
-    guard BootInstant.now + left < copies.deadline else { throw copies.refused(graceRefusal) }
-    return left
+    let now = BootInstant.now
+    switch pipeline.admission(at: now) {
+    case .open: return nil
+    case .refused(let reason): throw copies.refused(reason.text)
+    case .paused(let end):
+      guard end < copies.deadline else { throw copies.refused(pauseRefusal) }
+      return end - now
+    }
   }
 
   /// Writes one copy of a claim without a task that waits. Calls `onReply` with the result, on this loop and after this
@@ -107,10 +111,10 @@ extension RedisNodes {
     _ request: ClaimRequest, _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void,
     onReply: @escaping (ScriptReply, CommandAttempts) -> Void
   ) -> Bool {
-    guard let pipeline = single ?? mapped(SlotMap.slot(of: request.id)), pipeline.link.isUp,
-      pipeline.claimRefusal == nil, pipeline.graceLeft == nil
-    else { return false }
     let now = BootInstant.now
+    guard let pipeline = single ?? mapped(SlotMap.slot(of: request.id)), pipeline.link.isUp,
+      case .open = pipeline.admission(at: now)
+    else { return false }
     pipeline.append(
       .claim, request.id, RedisCommandWriter.capacity(of: request), now + settings.timeout, .call(onReply),
       at: now, write)
@@ -235,9 +239,7 @@ extension RedisNodes {
   ) async throws(StoreError) -> RedisPipeline {
     while true {
       let found = find()
-      if script == .claim, let found = found ?? all.first, found.isAdmissionRefused, let hold = found.hold {
-        throw copies.refused(hold)
-      }
+      if script == .claim, case .refused(let reason) = comparison { throw copies.refused(reason) }
       if let found, found.link.isUp { return found }
       // In milliseconds, as the wait: what is left of the last one would be waited for in a circle.
       guard copies.deadline - BootInstant.now > 0, !isOutageLong(found) else {

@@ -40,7 +40,7 @@ final class RedisNodes: @unchecked Sendable {
   var trouble: Scheduled<Void>?
   var troublePause: Int64 = 250
   private var changeWaiters: [Signal] = []
-  private var admission: (isOpen: Bool, refusal: String?)
+  private(set) var comparison: RedisConditions.Comparison
   private(set) var isClosed = false
   /// The time from which a walk over the keys may continue.
   var nextStepAt = BootInstant(nanoseconds: 0)
@@ -61,7 +61,7 @@ final class RedisNodes: @unchecked Sendable {
     self.subscriber = subscriber
     keys = RedisKeys(namespace: settings.namespace)
     turns = ResponseTurns(timers: context.timers)
-    admission = (!settings.awaitsAdmission, nil)
+    comparison = RedisConditions(settings).comparison
     switch settings.topology {
     case .cluster: single = nil
     case .sentinel:
@@ -114,11 +114,11 @@ final class RedisNodes: @unchecked Sendable {
     changed()
   }
 
-  /// Allows claims, or refuses them for the given reason.
-  func admit(unless reason: String?) {
+  /// Takes the comparison of the configuration with its namespace's.
+  func take(_ comparison: RedisConditions.Comparison) {
     context.loop.assertInEventLoop()
-    admission = (true, reason)
-    for pipeline in all { pipeline.admit(unless: reason) }
+    self.comparison = comparison
+    for pipeline in all { pipeline.take(comparison) }
   }
 
   /// The connections, those to nodes of a cluster in no order.
@@ -131,7 +131,7 @@ final class RedisNodes: @unchecked Sendable {
     let made = Self.pipeline(
       context, settings, at: address, counters, isOnly: false, logger, subscriber, shared)
     pipelines[address] = made
-    if admission.isOpen { made.admit(unless: admission.refusal) }
+    made.take(comparison)
     guard !isClosed else { return made }
     made.didChange = { [self] in clusterChanged() }
     made.didRefuse = { [self] in refused($0) }

@@ -27,7 +27,7 @@ extension RedisPipeline {
     promotedHistory = history.id
     guard now - promotion.at < Self.promotionTime else { return }
     if let demand = settings.demand, demand.replicas > 0 {
-      holdClaims(until: promotion.at + settings.failoverGrace)
+      conditions.pause(until: promotion.at + settings.failoverGrace)
     }
     if !isAlarmed { renewLeases() }
     isAlarmed = true
@@ -38,7 +38,7 @@ extension RedisPipeline {
     let isLoss = subscriber.alarm.clockStepped(by: step, to: clock.difference, of: name)
     if isLoss { subscriber.inspector.expired() }
     subscriber.dropCachedOutcomes()
-    holdClaims(until: BootInstant.now + Self.clockGrace)
+    conditions.pause(until: BootInstant.now + Self.clockGrace)
     renewLeases()
   }
 
@@ -46,15 +46,5 @@ extension RedisPipeline {
     subscriber.alarm.renewLeases()
     guard subscriber.alarm.mayAnnounce(at: BootInstant.now) else { return }
     query(["PUBLISH", keys.invalidations, RedisKeys.renewal]) { _ in }
-  }
-
-  private func holdClaims(until end: BootInstant) { graceEnd = graceEnd.map { max($0, end) } ?? end }
-
-  /// The time for which new claims have to wait; `nil` if they need not.
-  var graceLeft: Milliseconds? {
-    guard let graceEnd else { return nil }
-    let left = graceEnd - BootInstant.now
-    if left <= 0 { self.graceEnd = nil }
-    return left > 0 ? left : nil
   }
 }

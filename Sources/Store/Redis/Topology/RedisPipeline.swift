@@ -41,19 +41,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var didFallShort: (String) -> Void = { _ in }
   /// Called when this node of a cluster has refused a command.
   var didRefuse: (ClusterRefusal) -> Void = { _ in }
-  /// The reason for which no claim may be granted on this connection; `nil` if claims may be granted.
-  private(set) var refusal: String? {
-    didSet { publishStatus() }
-  }
-  /// The reason for which Redis takes no changes now; `nil` if it takes them. Claims are made all the same: recorded
-  /// outcomes are replayed.
-  private(set) var obstacle: String?
-  /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
-  private(set) var hold: String?
+  /// The conditions of claims, but for `waits`.
+  var conditions: RedisConditions
   /// The figures of the connected server; `nil` before the first connection.
   private var figures: RedisNodeFigures?
-  /// The time until which new claims wait, so that live owners reach the server first; `nil` if they do not.
-  var graceEnd: BootInstant?
   /// Whether the server was a replica when its history was read last, or has lost its slots since. It may have been
   /// promoted in between.
   var mayBeReplica = false
@@ -61,8 +52,6 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var isAlarmed = false
   /// The history of the last promotion after which cached outcomes were dropped; `nil` before the first.
   var promotedHistory: String?
-  /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
-  private(set) var isAdmissionRefused = false
 
   init(
     context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims
@@ -74,7 +63,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     settings = link.settings
     responses = RedisResponseLine(beside: link)
     keys = RedisKeys(namespace: settings.namespace)
-    hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
+    conditions = RedisConditions(settings)
     waits = settings.demand.map { ReplicaWaits($0, timeout: link.settings.timeout, context: context) }
     link.user = self
     responses.needsSign = { [unowned self] in query(["PING"]) { _ in } }
@@ -83,11 +72,15 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     waits?.needsWrite = { if link.isUp { link.append { _ in } } }
   }
 
-  /// The reason for which no claim is granted on this connection now; `nil` if claims may be granted.
-  var claimRefusal: String? { hold ?? standingRefusal }
+  /// Whether claims may be sent over this connection, once it is up.
+  func admission(at now: BootInstant) -> RedisAdmission {
+    conditions.admission(shortage: waits?.shortage, at: now)
+  }
 
-  /// The reason to refuse claims, apart from a comparison of the configuration that is still to come.
-  var standingRefusal: String? { refusal ?? (isAdmissionRefused ? hold : nil) ?? waits?.shortage }
+  /// The reason for which claims are refused now; `nil` if they are not.
+  var refusal: RedisAdmission.Reason? {
+    if case .refused(let reason) = admission(at: .now) { reason } else { nil }
+  }
 
   private func shortageChanged() {
     if let shortage = waits?.shortage {
@@ -99,17 +92,17 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     publishStatus()
   }
 
-  /// Allows claims, or refuses them for the given reason.
-  func admit(unless reason: String?) {
-    hold = reason
-    isAdmissionRefused = reason != nil
-    if isAdmissionRefused { publishStatus() }
+  /// Takes the comparison of the configuration with its namespace's.
+  func take(_ comparison: RedisConditions.Comparison) {
+    conditions.comparison = comparison
+    // It is reported even while Redis is unreachable.
+    if case .refused = comparison { publishStatus() }
   }
 
   private func publishStatus() {
-    if let reason = standingRefusal {
-      link.monitor.refuses(reason)
-    } else if let obstacle {
+    if let refusal, refusal != .uncompared {
+      link.monitor.refuses(refusal.text)
+    } else if let obstacle = conditions.facts.obstacle {
       link.monitor.hinders(obstacle)
     } else {
       link.monitor.serves()
@@ -277,23 +270,17 @@ extension RedisPipeline {
     claimDigest = result.digests[RedisScript.claim.rawValue]
     for (key, epoch) in facts.epochs { subscriber.inspector.found(epoch, under: key) }
     judge(facts)
-    if refusal == nil { for doubt in facts.doubts { subscriber.warnings.warn(doubt) } }
-    didChange()
-    return refusal
+    if conditions.risk == nil { for doubt in facts.doubts { subscriber.warnings.warn(doubt) } }
+    return conditions.risk
   }
 
   /// Takes the facts about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records, or
   /// has lost them.
   func judge(_ facts: RedisFacts) {
-    obstacle = facts.obstacle
-    var reason: String?
-    if settings.requireDurable {
-      reason =
-        subscriber.epoch.loss.map { "require_durable is set, and \($0)" }
-        ?? facts.doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
-    }
-    refusal = reason
-    if let reason { subscriber.warnings.refuse(reason) }
+    conditions.facts = facts
+    conditions.loss = subscriber.epoch.loss
+    if let risk = conditions.risk { subscriber.warnings.refuse(risk) }
+    publishStatus()
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {

@@ -123,16 +123,16 @@ extension RedisNodes {
     return map.uncoveredCount > 0 || masters.contains { $0.link.outage != nil }
   }
 
-  /// The reason for which a master takes no claims, with its name.
+  /// The reason for which a master has too few replicas, with its name.
   private var shortage: String? {
-    masters.compactMap { master in master.standingRefusal.map { "\(master.name): \($0)" } }.first
+    masters.compactMap { master in master.waits?.shortage.map { "\(master.name): \($0)" } }.first
   }
 
   /// Publishes the state of all connections together.
   private func publishStatus() {
     counters.publish(topology: topologyText)
-    if let refusal = all.compactMap({ $0.refusal ?? ($0.isAdmissionRefused ? $0.hold : nil) }).first {
-      counters.monitor.refuses(refusal)
+    if let refusal = all.compactMap(\.refusal).first(where: \.isOfStore) {
+      counters.monitor.refuses(refusal.text)
     } else if map == nil {
       let reasons = all.compactMap { $0.link.outage?.reason }.sorted()
       counters.monitor.fails(
@@ -141,7 +141,7 @@ extension RedisNodes {
       counters.monitor.fails(shortage)
     } else if let down = masters.first(where: { !$0.link.isUp }) {
       counters.monitor.fails(down.link.outage?.reason ?? "\(down.name) is not connected yet")
-    } else if let obstacle = masters.compactMap(\.obstacle).first {
+    } else if let obstacle = masters.compactMap(\.conditions.facts.obstacle).first {
       counters.monitor.hinders(obstacle)
     } else {
       counters.monitor.serves()

@@ -17,12 +17,12 @@ final class RedisEpoch: Sendable {
   /// The maximum generation: attempt numbers have 14 digits at most, which Lua writes exactly.
   private static let maxGeneration = 9999
 
-  /// The consequences of an epoch that was read.
+  /// The consequences of an epoch that was read, or of a clock that was set.
   struct Finding: Equatable {
     /// A sentence if the records are gone, once for each loss.
     var loss: String?
-    /// The epoch that must replace the one that was read; `nil` if it stays.
-    var successor: String?
+    /// The replacement of the epoch; `nil` if it stays.
+    var replacement: Replacement?
   }
 
   /// The epoch under a key, and the one that must replace it.
@@ -32,12 +32,18 @@ final class RedisEpoch: Sendable {
     let successor: String
   }
 
+  private struct Known {
+    /// The epoch as last seen.
+    var epoch: String
+    /// The one that it has replaced; `nil` if it has replaced none.
+    var replaced: String?
+    /// The one that must replace it, and is not written yet; `nil` if it stays.
+    var successor: String?
+  }
+
   private struct State {
-    /// The epoch under each key as last seen, and the one that it has replaced.
-    var known: [String: String] = [:]
-    var replaced: [String: String] = [:]
-    /// The epochs that are not written yet.
-    var successors: [String: String] = [:]
+    /// The epochs by their keys.
+    var known: [String: Known] = [:]
     var generation = 0
     var lossCount = 0
     var loss: String?
@@ -47,18 +53,18 @@ final class RedisEpoch: Sendable {
       self.loss = loss
     }
 
-    /// Begins the next generation, and returns its epoch, which is to be written under a key.
-    mutating func beginGeneration(under key: String) -> String {
+    /// Begins the next generation, and returns the replacement by its epoch; `nil` if no epoch is known under the key.
+    mutating func beginGeneration(under key: String?) -> Replacement? {
       generation = min(generation + 1, RedisEpoch.maxGeneration)
-      let successor = "\(generation).\(RedisEpoch.made())"
-      successors[key] = successor
-      return successor
+      guard let key else { return nil }
+      known[key]?.successor = "\(generation).\(RedisEpoch.made())"
+      return replacement(under: key)
     }
 
-    mutating func replace(_ epoch: String, by present: String, under key: String) {
-      replaced[key] = epoch
-      known[key] = present
-      successors[key] = nil
+    /// The replacement that is not written yet.
+    func replacement(under key: String) -> Replacement? {
+      guard let known = known[key], let successor = known.successor else { return nil }
+      return Replacement(key: key, epoch: known.epoch, successor: successor)
     }
   }
 
@@ -76,47 +82,39 @@ final class RedisEpoch: Sendable {
       defer { publish(state) }
       let generation = Self.generation(of: epoch)
       guard let known = state.known[key] else {
-        state.known[key] = epoch
+        state.known[key] = Known(epoch: epoch)
         state.generation = max(state.generation, generation)
         return Finding()
       }
       // An epoch that was read before its replacement may arrive here after it.
-      if epoch == state.replaced[key] { return Finding() }
-      if epoch == known { return Finding(successor: state.successors[key]) }
-      if state.successors[key] != nil, generation == state.generation {
+      if epoch == known.replaced { return Finding() }
+      if epoch == known.epoch { return Finding(replacement: state.replacement(under: key)) }
+      if known.successor != nil, generation == state.generation {
         // Another process has found the same loss, and was quicker to replace the epoch.
-        state.replace(known, by: epoch, under: key)
+        state.known[key] = Known(epoch: epoch, replaced: known.epoch)
         return Finding()
       }
-      state.known[key] = epoch
+      state.known[key] = Known(epoch: epoch, replaced: known.replaced)
       let loss =
         "Redis came back without the records that it had; put its file back if you can, and restart Semel"
       state.lost(loss)
       guard generation <= state.generation else {
         // Another process has found the same loss before.
         state.generation = generation
-        state.successors[key] = nil
         return Finding(loss: loss)
       }
-      return Finding(loss: loss, successor: state.beginGeneration(under: key))
+      return Finding(loss: loss, replacement: state.beginGeneration(under: key))
     }
   }
 
   /// Takes that the records have expired because Redis' clock was set.
-  ///
-  /// - Returns: A sentence about it, and the replacement of an epoch; `nil` in its place if no epoch is known.
-  func expired() -> (loss: String, replacement: Replacement?) {
+  func expired() -> Finding {
     state.withLock { state in
       defer { publish(state) }
       let loss =
         "Redis' clock was set forwards by more than outcomes are remembered, so that they have expired; set it right, and restart Semel"
       state.lost(loss)
-      guard let (key, epoch) = state.known.min(by: { $0.key < $1.key }) else {
-        state.generation = min(state.generation + 1, Self.maxGeneration)
-        return (loss, nil)
-      }
-      let successor = state.beginGeneration(under: key)
-      return (loss, Replacement(key: key, epoch: epoch, successor: successor))
+      return Finding(loss: loss, replacement: state.beginGeneration(under: state.known.keys.min()))
     }
   }
 
@@ -124,8 +122,8 @@ final class RedisEpoch: Sendable {
   func replaced(_ epoch: String, by present: String, under key: String) {
     state.withLock { state in
       defer { publish(state) }
-      guard state.known[key] == epoch else { return }
-      state.replace(epoch, by: present, under: key)
+      guard state.known[key]?.epoch == epoch else { return }
+      state.known[key] = Known(epoch: present, replaced: epoch)
       state.generation = max(state.generation, RedisEpoch.generation(of: present))
     }
   }

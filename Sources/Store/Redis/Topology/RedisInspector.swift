@@ -102,18 +102,14 @@ final class RedisInspector: @unchecked Sendable {
   }
 
   /// Takes an epoch that was read. Safe from any thread.
-  func found(_ found: String, under key: String) {
-    let finding = epoch.seen(found, under: key)
-    if let loss = finding.loss { report(loss) }
-    guard let successor = finding.successor else { return }
-    replace(RedisEpoch.Replacement(key: key, epoch: found, successor: successor))
-  }
+  func found(_ found: String, under key: String) { take(epoch.seen(found, under: key)) }
 
   /// Takes that the records have expired because Redis' clock was set. Safe from any thread.
-  func expired() {
-    let (loss, replacement) = epoch.expired()
-    report(loss)
-    if let replacement { replace(replacement) }
+  func expired() { take(epoch.expired()) }
+
+  private func take(_ finding: RedisEpoch.Finding) {
+    if let loss = finding.loss { report(loss) }
+    if let replacement = finding.replacement { replace(replacement) }
   }
 
   private func replace(_ replacement: RedisEpoch.Replacement) {

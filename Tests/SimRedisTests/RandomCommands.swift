@@ -58,7 +58,11 @@ struct RandomCommands {
           words: texts("SCAN", "0", "MATCH", one(["*", "k*", "r:*", "[ab-d]?*", "x"])), comparison: .walk)
       case 98:
         RandomCommand(
-          words: texts("INFO", one(["replication", "memory", "persistence", "stats", "cluster"])),
+          words: texts("INFO")
+            + one([
+              [], texts("replication"), texts("memory"), texts("persistence"), texts("stats"),
+              texts("cluster"),
+            ]),
           comparison: .lines([
             "role", "loading", "aof_enabled", "evicted_keys", "cluster_enabled", "maxmemory",
             "maxmemory_policy",

@@ -21,16 +21,16 @@ extension RedisPipeline {
   func met(_ history: ReplicationHistory) {
     let now = BootInstant.now
     mayBeReplica = history.isOfReplica
-    guard let promotion = subscriber.alarm.met(history, of: name, at: now) else { return }
+    guard let promotion = subscriber.alarm.met(history, of: name, at: now), alarmedHistory != history.id
+    else { return }
+    alarmedHistory = history.id
     // An outcome that was cached, also over this loop's connection to the former server, may not be in the new one.
-    if promotedHistory != history.id { subscriber.dropCachedOutcomes() }
-    promotedHistory = history.id
+    subscriber.dropCachedOutcomes()
     guard now - promotion.at < Self.promotionTime else { return }
     if let demand = settings.demand, demand.replicas > 0 {
       conditions.pause(until: promotion.at + settings.failoverGrace)
     }
-    if !isAlarmed { renewLeases() }
-    isAlarmed = true
+    renewLeases()
   }
 
   /// Takes a step of the server's clock.

@@ -48,10 +48,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// Whether the server was a replica when its history was read last, or has lost its slots since. It may have been
   /// promoted in between.
   var mayBeReplica = false
-  /// Whether the owners know that this connection's server has taken over from another one.
-  var isAlarmed = false
-  /// The history of the last promotion after which cached outcomes were dropped; `nil` before the first.
-  var promotedHistory: String?
+  /// The history of the promotion that caches and owners were told of over this connection; `nil` if there was none.
+  var alarmedHistory: String?
 
   init(
     context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims
@@ -260,7 +258,7 @@ extension RedisPipeline {
     lastReplyAt = begunAt
     if isBack { subscriber.alarm.noteReturn(at: begunAt, callTime: settings.timeout) }
     clock.reset()
-    isAlarmed = false
+    alarmedHistory = nil
     mayBeReplica = false
     figures = link.counters.node(name)
     if let now = result.now { take(now, sentAt: link.attemptedAt ?? begunAt) }

@@ -6,6 +6,11 @@ public struct RedisFinding: Sendable, Equatable {
   /// Whether protected requests would fail, or records be lost in spite of `require_durable`.
   public var isError: Bool
   public var text: String
+
+  /// A finding by which protected requests would fail.
+  static func error(_ text: String) -> RedisFinding { RedisFinding(isError: true, text: text) }
+  /// A finding that harms nobody yet.
+  static func warning(_ text: String) -> RedisFinding { RedisFinding(isError: false, text: text) }
 }
 
 /// The examination of all servers that the settings name, for an operator who has not started Semel yet.
@@ -45,20 +50,18 @@ public struct RedisExamination: Sendable {
           .values[0]
         switch search.received(reply) {
         case .use(let master): if !masters.contains(master) { masters.append(master) }
-        case .pause(let reason): found.append(.init(isError: true, text: reason))
+        case .pause(let reason): found.append(.error(reason))
         case .query, .wait: break
         }
       } catch {
-        found.append(.init(isError: true, text: "Sentinel at \(sentinel) cannot be used: \(error.reason)"))
+        found.append(.error("Sentinel at \(sentinel) cannot be used: \(error.reason)"))
       }
     }
     // Semel asks one after the other.
-    if !masters.isEmpty { found = found.map { RedisFinding(isError: false, text: $0.text) } }
+    if !masters.isEmpty { found = found.map { .warning($0.text) } }
     if masters.count > 1 {
       found.append(
-        .init(
-          isError: true,
-          text: "the Sentinels name different masters: \(masters.map { "\($0)" }.joined(separator: ", "))"))
+        .error("the Sentinels name different masters: \(masters.map { "\($0)" }.joined(separator: ", "))"))
     }
     for master in masters { found += await examineWithReplicas(master) }
     return found
@@ -80,15 +83,15 @@ public struct RedisExamination: Sendable {
           found.append(lacksMap(seed, text))
         }
       } catch {
-        found.append(.init(isError: true, text: "\(seed) cannot be used: \(error.reason)"))
+        found.append(.error("\(seed) cannot be used: \(error.reason)"))
       }
     }
     guard let map else { return found }
     // One node that gives the map is enough.
-    found = found.map { RedisFinding(isError: false, text: $0.text) }
+    found = found.map { .warning($0.text) }
     if map.uncoveredCount > 0 {
       found.append(
-        .init(isError: true, text: "no node of the cluster serves \(map.uncoveredCount) of the 16384 slots"))
+        .error("no node of the cluster serves \(map.uncoveredCount) of the 16384 slots"))
     }
     for (slot, master) in map.firstSlots {
       found += await examine(master, tag: SlotMap.tag(of: slot)).findings
@@ -99,7 +102,7 @@ public struct RedisExamination: Sendable {
   /// - Parameter error: The server's reply to the question for its slot map.
   private func lacksMap(_ seed: ServerAddress, _ error: String) -> RedisFinding {
     let needs = error.hasPrefix("NOPERM") ? "; all that Semel's user needs is: \(rights().line)" : ""
-    return .init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(error))\(needs)")
+    return .error("\(seed) gives no slot map: \(RedisRefusal.advice(error))\(needs)")
   }
 
   /// Examines a master and the replicas of which Sentinel may make the next one.
@@ -114,7 +117,7 @@ public struct RedisExamination: Sendable {
     var found: [RedisFinding] = []
     for replica in replicas {
       found += await examine(replica, isReplica: true).findings.map {
-        RedisFinding(isError: false, text: "after a failover: replica \($0.text)")
+        .warning("after a failover: replica \($0.text)")
       }
     }
     return found
@@ -165,7 +168,7 @@ public struct RedisExamination: Sendable {
       var replies = conversation.values
       // Without a login every command fails alike.
       if case .error(let text)? = replies.first, text.hasPrefix("NOAUTH") {
-        return ([.init(isError: true, text: "\(address): \(RedisRefusal.advice(text))")], nil)
+        return ([.error("\(address): \(RedisRefusal.advice(text))")], nil)
       }
       let tried = Array(replies.dropFirst(looks.count))
       replies = Array(replies.prefix(looks.count))
@@ -176,21 +179,21 @@ public struct RedisExamination: Sendable {
       found += judge(address, rights, tried, isReplica: isReplica)
       return (found, replies[0])
     } catch {
-      return ([.init(isError: true, text: "\(address) cannot be used: \(error.reason)")], nil)
+      return ([.error("\(address) cannot be used: \(error.reason)")], nil)
     }
   }
 
   private func judge(_ address: ServerAddress, database reply: RedisValue) -> [RedisFinding] {
     guard case .error(let text) = reply else { return [] }
     let fault = "database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"
-    return [.init(isError: true, text: "\(address): \(fault)")]
+    return [.error("\(address): \(fault)")]
   }
 
   private func judge(_ address: ServerAddress, firstReplyAfter span: Milliseconds) -> [RedisFinding] {
     guard span > settings.timeout else { return [] }
     let limit = settings.timeout.count
     let fault = "its first reply took \(span.count) ms, longer than store.timeout (\(limit) ms)"
-    return [.init(isError: true, text: "\(address): \(fault)")]
+    return [.error("\(address): \(fault)")]
   }
 
   private func judge(_ address: ServerAddress, info: RedisValue, time: RedisValue) -> [RedisFinding] {
@@ -204,18 +207,14 @@ public struct RedisExamination: Sendable {
     case .standalone, .sentinel:
       if info.info("cluster_enabled") == "1" {
         found.append(
-          .init(
-            isError: true,
-            text: "\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
+          .error("\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
       }
     }
     if case .array(let parts) = time, let seconds = parts.first?.text.flatMap({ Int64($0) }),
       0...(1 << 40) ~= seconds, abs(seconds - now()) > Self.maxSkew
     {
       found.append(
-        .init(
-          isError: false,
-          text: "\(address): its clock differs from this machine's by \(abs(seconds - now())) s"))
+        .warning("\(address): its clock differs from this machine's by \(abs(seconds - now())) s"))
     }
     return found
   }
@@ -223,7 +222,7 @@ public struct RedisExamination: Sendable {
   /// Judges whether a server is a master, and its replicas if changes wait for some.
   private func judge(_ address: ServerAddress, role reply: RedisValue) -> [RedisFinding] {
     if reply.info("role") == "slave" {
-      return [.init(isError: true, text: "\(address) is a read-only replica: give the master's address")]
+      return [.error("\(address) is a read-only replica: give the master's address")]
     }
     guard let demand = settings.demand, demand.replicas > 0, let text = reply.text else { return [] }
     let lines = text.split(whereSeparator: \.isNewline)
@@ -231,24 +230,18 @@ public struct RedisExamination: Sendable {
     var found: [RedisFinding] = []
     if count < demand.replicas {
       found.append(
-        .init(
-          isError: true,
-          text: "\(address): \(count) replicas follow it, fewer than store.replicas (\(demand.replicas))"))
+        .error("\(address): \(count) replicas follow it, fewer than store.replicas (\(demand.replicas))"))
     }
     if count == demand.replicas {
       found.append(
-        .init(
-          isError: false,
-          text:
-            "\(address): just \(count) replica\(count == 1 ? "" : "s") for store.replicas (\(demand.replicas)): without one of them nothing is claimed; add another"
+        .warning(
+          "\(address): just \(count) replica\(count == 1 ? "" : "s") for store.replicas (\(demand.replicas)): without one of them nothing is claimed; add another"
         ))
     }
     if !lines.contains(where: { $0.hasPrefix("min_slaves_good_slaves:") }) {
       found.append(
-        .init(
-          isError: false,
-          text:
-            "\(address) takes changes without replicas, which a failover loses: set min-replicas-to-write \(demand.replicas)"
+        .warning(
+          "\(address) takes changes without replicas, which a failover loses: set min-replicas-to-write \(demand.replicas)"
         ))
     }
     return found
@@ -277,6 +270,6 @@ public struct RedisExamination: Sendable {
       else { return nil }
       return RedisRefusal.advice(text)
     }
-    return faults.first.map { [.init(isError: true, text: "\(address): \($0)")] } ?? []
+    return faults.first.map { [.error("\(address): \($0)")] } ?? []
   }
 }

@@ -58,7 +58,7 @@ struct RedisConditions {
     if case .refused(let reason) = comparison { return .refused(.otherConfiguration(reason)) }
     if let risk { return .refused(.loss(risk)) }
     if let shortage { return .refused(.shortage(shortage)) }
-    if comparison == .awaited { return .refused(.uncompared) }
+    if case .awaited = comparison { return .refused(.uncompared) }
     if let pauseEnd, now < pauseEnd { return .paused(until: pauseEnd) }
     return .open
   }

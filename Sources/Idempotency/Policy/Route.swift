@@ -6,6 +6,8 @@ public final class Route: Sendable {
   public let policy: RoutePolicy
   /// The route's index in the configuration, from 0.
   public let index: Int
+  /// Whether the route's requests are protected in fact (`RoutePolicy.isEnforced`), which each run asks for.
+  public let isEnforced: Bool
   /// The number for the route's metrics. All routes of one name share it, over all configurations of a process.
   public let number: Int
   /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case. A `Connection`
@@ -30,6 +32,7 @@ public final class Route: Sendable {
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
     self.index = index
+    isEnforced = policy.isEnforced
     self.number = number
     let identifyingFields = policy.identifyingFields
     self.identifyingFields = identifyingFields

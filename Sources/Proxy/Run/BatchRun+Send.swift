@@ -29,10 +29,9 @@ extension BatchRun {
     do throws(UpstreamFailure) {
       let body = try await sending.capture.collect(within: batch.route.policy.timeToResponse)
       let head = try await sending.exchange.head(within: nil)
-      runner.noteBackendTime(since: forwardedAt)
-      await record(sending, head, body)
+      await record(sending, head, body, at: runner.noteBackendTime(since: forwardedAt))
     } catch {
-      runner.noteBackendTime(since: forwardedAt)
+      _ = runner.noteBackendTime(since: forwardedAt)
       sending.awaited = await lose(indices, by: Loss(of: sending, after: error))
       if !sending.awaited.isEmpty { return sending }
     }
@@ -66,9 +65,11 @@ extension BatchRun {
   }
 
   /// Record: the store has each item's outcome before the client has the response.
-  private func record(_ sending: Sending, _ head: UpstreamHead, _ body: ByteBuffer?) async {
+  private func record(
+    _ sending: Sending, _ head: UpstreamHead, _ body: ByteBuffer?, at recordedAt: NIODeadline
+  ) async {
     let indices = sending.indices
-    let recordedAt = runner.noteRecording()
+    runner.noteRecording(at: recordedAt)
     let results = await results(of: indices, head, body)
     if let results {
       invariant(results.results.count == indices.count, "a batch has other results than items")

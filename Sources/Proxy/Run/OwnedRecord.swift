@@ -31,7 +31,7 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
     firstRenewal: Milliseconds? = nil
   ) {
     invariant(
-      claim.id == call.id || !call.route.policy.isEnforced, "a record is owned by the claim of another one")
+      claim.id == call.id || !call.route.isEnforced, "a record is owned by the claim of another one")
     self.claim = claim
     self.call = call
     self.delivery = delivery
@@ -43,7 +43,7 @@ final class OwnedRecord<Store: RecordStore, Backend: Upstream>: @unchecked Senda
   }
 
   /// Whether the client's response depends on the record. On a shadowed route it does not.
-  var isEnforced: Bool { call.route.policy.isEnforced }
+  var isEnforced: Bool { call.route.isEnforced }
 
   /// Stops the process if a run ends that has given its record no end.
   func checkEnd() { invariant(run.hasEnd, "a run ends, and its record has no end") }

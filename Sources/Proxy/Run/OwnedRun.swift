@@ -36,10 +36,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     }
     do throws(UpstreamFailure) {
       let response = try await run.capture.run(within: call.route.policy.timeToResponse)
-      run.noteBackendTime()
-      return await run.record(response)
+      return await run.record(response, at: run.noteBackendTime())
     } catch {
-      run.noteBackendTime()
+      _ = run.noteBackendTime()
       return await run.end(after: error)
     }
   }
@@ -73,21 +72,17 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     capture = ResponseCapture(of: exchange, call: call, claim: claim, delivery: delivery)
   }
 
-  private func noteBackendTime() { runner.noteBackendTime(since: forwardedAt) }
+  private func noteBackendTime() -> NIODeadline { runner.noteBackendTime(since: forwardedAt) }
 
   /// Record: the store has the outcome before the client has the response.
   @inline(never)
-  private func record(_ response: BackendResponse) async -> End {
-    var recordedAt = runner.noteRecording()
+  private func record(_ response: BackendResponse, at respondedAt: NIODeadline) async -> End {
+    runner.noteRecording(at: respondedAt)
+    var recordedAt = respondedAt
     var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
-    let steering =
-      needsOtherThread(toRead: response)
-      ? await readElsewhere(response)
-      : Steering(
-        of: response.head, body: response.wholeBody, mayBeCut: response.isDelimitedByClose,
-        by: call.route.policy)
+    let steering = needsOtherThread(toRead: response) ? await readElsewhere(response) : steering(of: response)
     switch decision(on: response, steering) {
     case .complete(let retention, let remember):
       if let reason = response.unkeptReason(by: call.route) { owned.noteUnkept(reason) }
@@ -121,6 +116,14 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       !response.isDelimitedByClose
     else { return false }
     return rules.readsBody(of: response.head) && !worker.bodies.mayReadOnLoop(body.readableBytes)
+  }
+
+  /// What the response states. Out of line: inside an async function the whole policy of the route would be copied.
+  @inline(never)
+  private func steering(of response: BackendResponse) -> Steering {
+    Steering(
+      of: response.head, body: response.wholeBody, mayBeCut: response.isDelimitedByClose,
+      by: call.route.policy)
   }
 
   @inline(never)
@@ -209,7 +212,7 @@ extension OwnedRun {
   @inline(never)
   private func listenOn(for settle: Milliseconds) async -> End {
     do throws(UpstreamFailure) {
-      return await record(try await capture.run(within: settle))
+      return await record(try await capture.run(within: settle), at: .now())
     } catch {
       return await end(after: error)
     }

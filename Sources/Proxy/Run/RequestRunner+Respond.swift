@@ -76,7 +76,7 @@ extension RequestRunner {
     delivery.logEntry.totalMicroseconds = microseconds(since: delivery.startedAt)
   }
 
-  func microseconds(since start: NIODeadline) -> Int64 {
-    max(1, (NIODeadline.now() - start).nanoseconds / 1000)
+  func microseconds(since start: NIODeadline, until end: NIODeadline = .now()) -> Int64 {
+    max(1, (end - start).nanoseconds / 1000)
   }
 }

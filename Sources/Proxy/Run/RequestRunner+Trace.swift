@@ -63,16 +63,17 @@ extension RequestRunner {
     return now
   }
 
-  func noteBackendTime(since forwardedAt: NIODeadline) {
+  /// Notes the backend's time, which ends now, and returns the time.
+  func noteBackendTime(since forwardedAt: NIODeadline) -> NIODeadline {
+    let now = NIODeadline.now()
     delivery.logEntry.upstreamMicroseconds =
-      (delivery.logEntry.upstreamMicroseconds ?? 0) + microseconds(since: forwardedAt)
+      (delivery.logEntry.upstreamMicroseconds ?? 0) + microseconds(since: forwardedAt, until: now)
+    return now
   }
 
-  /// Notes that an outcome is about to be stored, and returns the time.
-  func noteRecording() -> NIODeadline {
-    let now = NIODeadline.now()
+  /// Notes that an outcome is about to be stored.
+  func noteRecording(at now: NIODeadline) {
     if delivery.logEntry.trace?.recordAt == nil { delivery.logEntry.trace?.recordAt = now.uptimeNanoseconds }
-    return now
   }
 
   func noteRecordTime(since recordedAt: NIODeadline) {

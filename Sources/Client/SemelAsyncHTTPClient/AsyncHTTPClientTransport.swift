@@ -37,7 +37,7 @@
       if !body.isEmpty { outgoing.body = .bytes(body) }
       do {
         let response = try await client.execute(
-          outgoing, timeout: .milliseconds(timeout.components.seconds * 1000))
+          outgoing, timeout: .milliseconds(timeout.milliseconds))
         let bytes = try await response.body.collect(upTo: maxResponseBody)
         var fields = HTTPFields()
         for (name, value) in response.headers {

@@ -51,6 +51,8 @@ struct DeadlyTransport: Transport {
 struct Tokens: CredentialSource {
   struct Failed: Error {}
 
+  private static let transport = URLSessionTransport()
+
   let plan: Plan
 
   func current() async throws -> HTTPFields { try await fetch("current") }
@@ -62,7 +64,7 @@ struct Tokens: CredentialSource {
     let request = HTTPRequest(
       method: .post, scheme: origin.scheme, authority: origin.authority,
       path: "/token/\(action)?account=\(plan.account)&process=\(getpid())")
-    let response = try await URLSessionTransport().send(
+    let response = try await Self.transport.send(
       request, body: [], timeout: .seconds(5), maxResponseBody: 1000)
     guard response.status == .ok else { throw Failed() }
     return [.authorization: "Bearer \(String(decoding: response.body, as: UTF8.self))"]

@@ -17,10 +17,21 @@ public enum OutboxError: Error, Hashable, Sendable {
   case notFound
   /// The body cannot be sealed or opened, or the file of the body cannot be read.
   case unreadableBody(String)
+  /// The row of an intent cannot be read, since something else has written to it; the queue's description. The other
+  /// intents are sent, and this one is tried again every minute until its time is over.
+  case unreadableIntent(String)
   /// The task was cancelled while it waited.
   case cancelled
   /// Any other failure of the database, in its own words.
   case database(String)
+
+  /// Whether one intent is concerned, and the others are not.
+  var isUnreadable: Bool {
+    switch self {
+    case .unreadableBody, .unreadableIntent: true
+    default: false
+    }
+  }
 
   init(_ error: any Error) {
     switch error {

@@ -71,7 +71,7 @@ final class Queue: Sendable {
   }
 
   func lease(_ limit: Int = 100, as owner: String = "process-1") throws -> [LeasedIntent] {
-    try database.write { [store = store(owner)] db in try store.lease(limit: limit, in: db) }
+    try database.write { [store = store(owner)] db in try store.lease(limit: limit, in: db).leased }
   }
 
   @discardableResult

@@ -244,11 +244,54 @@ struct QueueConformanceTests {
     let plain = queue.store(isUnsealed: true)
     try queue.database.write { db in
       _ = try plain.enqueue(.delete("/plain"), .init(), in: db)
-      #expect(try plain.lease(limit: 10, in: db).map(\.intent.request.path) == ["/plain"])
+      let turn = try plain.lease(limit: 10, in: db)
+      #expect(turn.leased.map(\.intent.request.path) == ["/plain"] && turn.unreadable.count == 1)
     }
     queue.clock.advance(by: .seconds(60))
     let bodies = try queue.lease().map(\.intent.request.body)
     #expect(bodies.contains(.bytes([UInt8]("secret-body".utf8))))
+  }
+
+  @Test(arguments: ["key = 'a b'", "method = ''", "fields = '{'"])
+  func `a row that something else has damaged is reported, and does not stop the others`(damage: String)
+    throws
+  {
+    let queue = try Queue()
+    let damaged = try queue.enqueue()
+    let whole = try queue.enqueue()
+    try queue.database.write { db in
+      try db.execute(sql: "UPDATE semel_intent SET \(damage) WHERE id = ?", arguments: [damaged.id])
+      let turn = try queue.store().lease(limit: 10, in: db)
+      #expect(turn.leased.map(\.name) == [whole])
+      #expect(turn.unreadable.count == 1)
+      #expect(turn.unreadable.allSatisfy { if case .unreadableIntent = $0 { true } else { false } })
+    }
+  }
+
+  @Test func `an intent that lacks a value is reported, and is not sent without it`() throws {
+    let queue = try Queue()
+    let source = try queue.enqueue()
+    let later = try queue.enqueue(values: [ResponseValue("id", of: source, at: "/id")], body: "{semel:id}")
+    try queue.end(
+      try #require(try queue.lease().first), .completed(Response(201, [:], #"{"id":7}"#), wasReplayed: false))
+    try queue.database.write { db in
+      try db.execute(sql: "UPDATE semel_value SET value = NULL WHERE intent = ?", arguments: [later.id])
+      let turn = try queue.store().lease(limit: 10, in: db)
+      #expect(turn.leased.isEmpty && turn.unreadable.count == 1)
+    }
+  }
+
+  @Test func `limits without an end are limits all the same`() throws {
+    let queue = try Queue()
+    var policy = Policy.standard
+    policy.queue.backoff.max = .seconds(Int64.max)
+    policy.maxRetryAfter = .seconds(Int64.max)
+    let queued = try queue.enqueue()
+    try queue.database.write { [policy] db in
+      let leased = try queue.store(policy: policy).lease(limit: 10, in: db).leased
+      #expect(leased.map(\.name) == [queued])
+      #expect(try queue.store().purge(endedBefore: Date(timeIntervalSince1970: -1e300), in: db) == 0)
+    }
   }
 
   @Test func `a queue that an earlier process made is found as it is`() throws {

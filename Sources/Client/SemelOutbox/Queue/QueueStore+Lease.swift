@@ -15,30 +15,47 @@ struct LeasedIntent: Sendable {
 }
 
 extension QueueStore {
-  /// Leases the intents to send now, at most `limit`. Those whose time is over end.
-  func lease(limit: Int, in db: Database) throws -> [LeasedIntent] {
+  /// Leases the intents to send now, at most `limit`. Those whose time is over end, and those that cannot be read are put
+  /// off: they must not keep the others from being sent.
+  func lease(
+    limit: Int, in db: Database
+  ) throws -> (leased: [LeasedIntent], unreadable: [OutboxError]) {
     try takeOver(in: db)
     let now = now
     // A time that is further ahead than any pause was set by a clock that has been set back since.
-    let horizon = now + 2 * max(policy.queue.backoff.max, policy.maxRetryAfter).milliseconds
+    let longest = max(policy.queue.backoff.max, policy.maxRetryAfter).milliseconds
+    let horizon = now + 2 * min(longest, 1 << 50)
     let rows = try db.rows(
       sql: """
         SELECT * FROM semel_intent WHERE state = 1 AND due_at <= ?1
         UNION ALL SELECT * FROM semel_intent WHERE state = 1 AND due_at > ?2
         ORDER BY due_at, id LIMIT ?3
         """, arguments: [now, horizon, limit])
-    var leased: [LeasedIntent] = []
+    var (leased, unreadable): ([LeasedIntent], [OutboxError]) = ([], [])
     for row in rows {
       do {
         if let next = try begin(row, in: db) { leased.append(next) }
-      } catch OutboxError.unreadableBody {
-        // Another secret may open it later; meanwhile it must not keep the others from being sent.
+      } catch let failure as UnreadableRow {
+        unreadable.append(failure.error)
         try db.run(
           sql: "UPDATE semel_intent SET due_at = ? WHERE id = ?",
           arguments: [now + 60_000, row["id"] as Int64])
       }
     }
-    return leased
+    return (leased, unreadable)
+  }
+
+  /// An error that concerns one row and happened before anything was written for it.
+  private struct UnreadableRow: Error {
+    let error: OutboxError
+  }
+
+  private func reading<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch let error as OutboxError where error.isUnreadable {
+      throw UnreadableRow(error: error)
+    }
   }
 
   /// Takes the leases that have lapsed. Their owners may have sent, and have said nothing since.
@@ -52,7 +69,7 @@ extension QueueStore {
   }
 
   private func begin(_ row: Row, in db: Database) throws -> LeasedIntent? {
-    let (date, name) = (environment.now(), try name(row))
+    let (date, name) = (environment.now(), try reading { try self.name(row) })
     let progress = progress(row)
     var lifecycle = IntentLifecycle.queued(progress, policy: policy)
     switch lifecycle.begin(now: date) {
@@ -60,7 +77,7 @@ extension QueueStore {
       try self.end(name.id, QueuedOutcome(end), in: db)
       return nil
     case .send:
-      let intent = try resolved(row, in: db)
+      let intent = try reading { try resolved(row, in: db) }
       let leaseName = "\(owner)/\(environment.random())"
       try db.run(
         sql: """
@@ -86,8 +103,13 @@ extension QueueStore {
     let id: Int64 = row["id"]
     let values = try db.rows(sql: "SELECT name, value FROM semel_value WHERE intent = ?", arguments: [id])
     guard !values.isEmpty, row["deliveries"] as Int == 0 else { return intent }
-    let literals = Dictionary(
-      uniqueKeysWithValues: values.map { ($0["name"] as String, $0["value"] as String) })
+    let literals = try Dictionary(
+      uniqueKeysWithValues: values.map { row in
+        guard let value: String = row["value"] else {
+          throw OutboxError.unreadableIntent("It lacks a value of an earlier response.")
+        }
+        return (row["name"] as String, value)
+      })
     let request = ValueSubstitution.apply(literals, to: intent.request)
     var body: Data?
     if case .bytes(let bytes) = request.body { body = try sealed(bytes, intent.key) }

@@ -14,7 +14,7 @@ extension QueueStore {
   }
 
   func key(_ row: Row) throws -> IntentKey {
-    guard let key = IntentKey(row["key"]) else { throw OutboxError.database("A row has no valid key.") }
+    guard let key = IntentKey(row["key"]) else { throw OutboxError.unreadableIntent("It has no valid key.") }
     return key
   }
 
@@ -22,7 +22,7 @@ extension QueueStore {
   func stored(_ row: Row) throws -> Intent {
     let key = try key(row)
     guard let method = HTTPRequest.Method(row["method"]) else {
-      throw OutboxError.database("A row has no method.")
+      throw OutboxError.unreadableIntent("It has no method.")
     }
     var request = IntentRequest(
       method: method, path: row["path"], fields: try Self.value(HTTPFields.self, row["fields"]) ?? [:])
@@ -55,13 +55,13 @@ extension QueueStore {
     case "expired": return .expired
     case "cancelled":
       return .cancelled(try Self.value(Cancellation.self, row["detail"]) ?? .requested)
-    default: throw OutboxError.database("A row has the ending \(ending).")
+    default: throw OutboxError.unreadableIntent("It has the ending \(ending).")
     }
   }
 
   private func response(_ row: Row) throws -> Response {
     guard let head = try Self.value(HTTPResponse.self, row["response_head"]) else {
-      throw OutboxError.database("A row has an outcome without a response.")
+      throw OutboxError.unreadableIntent("It has an outcome without a response.")
     }
     guard let data: Data = row["response_body"] else { return Response(head) }
     return Response(head, body: row["is_sealed"] ? try opened(data, try key(row)) : [UInt8](data))
@@ -84,6 +84,10 @@ extension QueueStore {
   }
 
   static func value<Value: Decodable>(_ type: Value.Type, _ text: String?) throws -> Value? {
-    try text.map { try JSONDecoder().decode(type, from: Data($0.utf8)) }
+    do {
+      return try text.map { try JSONDecoder().decode(type, from: Data($0.utf8)) }
+    } catch {
+      throw OutboxError.unreadableIntent("\(error)")
+    }
   }
 }

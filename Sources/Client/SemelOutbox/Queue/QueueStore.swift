@@ -19,7 +19,10 @@ struct QueueStore: Sendable {
   /// The time of the wall clock, in milliseconds since 1970.
   var now: Int64 { Self.milliseconds(environment.now()) }
 
-  static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
+  /// The milliseconds of a date, at most those of 30,000 years.
+  static func milliseconds(_ date: Date) -> Int64 {
+    Int64(min(max((date.timeIntervalSince1970 * 1000).rounded(), -1e15), 1e15))
+  }
 
   static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 

@@ -48,7 +48,9 @@ extension Outbox {
   private func lease(atMost limit: Int) async -> [LeasedIntent]? {
     guard limit > 0 else { return [] }
     do {
-      return try await write { [store] db in try store.lease(limit: limit, in: db) }
+      let turn = try await write { [store] db in try store.lease(limit: limit, in: db) }
+      turn.unreadable.forEach(failed)
+      return turn.leased
     } catch {
       failed(error)
       return nil

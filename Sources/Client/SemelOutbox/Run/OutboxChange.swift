@@ -8,7 +8,8 @@ public enum OutboxChange: Hashable, Sendable {
   /// A delivery left the intent open; the next one is due after this time.
   case postponed(QueuedIntent, Duration)
   case ended(QueuedIntent, QueuedOutcome)
-  /// A change could not be written, as when the disk is full. The write is tried again, and nothing is lost.
+  /// A change could not be written, as when the disk is full, or an intent could not be read. It is tried again, and
+  /// nothing is lost.
   case storageFailed(OutboxError)
 }
 

@@ -15,6 +15,8 @@ let semelClient: Target.Dependency = .product(name: "SemelClient", package: "sem
 let semelOutbox: Target.Dependency = .product(name: "SemelOutbox", package: "semel")
 let urlSession: Target.Dependency = .product(name: "SemelURLSession", package: "semel")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let metricsTestKit: Target.Dependency = .product(name: "MetricsTestKit", package: "swift-metrics")
+let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
 let package = Package(
@@ -23,6 +25,7 @@ let package = Package(
   dependencies: [
     .package(name: "semel", path: "../..", traits: ["Outbox"]),
     .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
   ],
   targets: [
@@ -31,7 +34,8 @@ let package = Package(
       swiftSettings: language),
     .testTarget(
       name: "SemelClientTests",
-      dependencies: ["ClientTestSupport", semelClient, urlSession, httpTypes], path: "SemelClientTests",
+      dependencies: ["ClientTestSupport", semelClient, urlSession, httpTypes, coreMetrics, metricsTestKit],
+      path: "SemelClientTests",
       swiftSettings: language),
     .executableTarget(
       name: "fault-client", dependencies: [semelClient, semelOutbox, urlSession, httpTypes, grdb],

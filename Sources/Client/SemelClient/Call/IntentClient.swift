@@ -93,7 +93,11 @@ public struct IntentClient: Sendable {
   }
 
   private func cancelled(_ lifecycle: IntentLifecycle) throws(CallError) -> Outcome {
-    guard lifecycle.progress.mayHaveRun else { throw .cancelled }
+    guard lifecycle.progress.mayHaveRun else {
+      metrics.dropped("cancelled")
+      throw .cancelled
+    }
+    metrics.dropped("unknown")
     return .unknown(nil)
   }
 

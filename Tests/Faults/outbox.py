@@ -138,6 +138,8 @@ class Client:
         self.kills = 0
         self.is_held = asyncio.Event()
         self.is_held.set()
+        self.has_its_file = asyncio.Event()  # Not while an older copy of the file is about to be put back.
+        self.has_its_file.set()
 
     def plan(self, role):
         path = os.path.join(self.rig.directory, f"{self.device}-{role}.json")
@@ -169,7 +171,10 @@ class Client:
             await process.ended()
             code = process.process.returncode
             if code == 0:
-                return
+                if self.has_its_file.is_set():
+                    return
+                await self.has_its_file.wait()
+                continue
             if code != -9:
                 raise RuntimeError(f"{process.name} ended with {code}: {process.last_lines()}")
             self.kills += 1
@@ -178,10 +183,19 @@ class Client:
         with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=20) as database:
             return database.execute(text).fetchall()
 
+    def open_orders(self):
+        """The orders without an end, once all of them are bought; before that none."""
+        try:
+            states = self.query("SELECT state FROM purchase")
+        except sqlite3.OperationalError:  # The file is new.
+            return 0
+        return len(states) - states.count(("ended",)) if len(states) == self.count else 0
+
     async def restore(self):
-        """Puts the file back as it was some time ago. All orders were in it."""
-        while len(self.query("SELECT 1 FROM purchase")) < self.count:
-            await asyncio.sleep(0.5)
+        """Puts the file back as it was some time ago. All orders were in it, and some of them were open."""
+        while not self.open_orders():
+            await asyncio.sleep(0.1)
+        self.has_its_file.clear()
         await self.stop()
         copies = [(path, path + ".copy") for end in ("", "-wal") if os.path.exists(path := self.file + end)]
         for path, copy in copies:
@@ -194,7 +208,9 @@ class Client:
                 os.remove(self.file + end)
         for path, copy in copies:
             os.replace(copy, path)
+        self.has_its_file.set()
         self.is_held.set()
+        self.rig.faults["file restored"] += 1
 
     async def stop(self):
         self.is_held.clear()
@@ -233,8 +249,9 @@ class Rig:
             await client.stop()
         for process in (self.semel, self.redis):
             await process.kill()
-        for task in runs:
-            if not task.cancelled() and task not in late:
+        # A fault that failed by itself would be missing from the run without a word.
+        for task in [*runs, *troubles]:
+            if task.done() and not task.cancelled() and task not in late:
                 task.result()
         return bool(late)
 
@@ -254,9 +271,7 @@ class Rig:
             self.faults["clock set"] += 1
 
     async def restore_files(self):
-        for client in self.clients[::2]:
-            await client.restore()
-            self.faults["file restored"] += 1
+        await asyncio.gather(*(client.restore() for client in self.clients[::2]))
 
 
 def check(rig):

@@ -12,16 +12,22 @@ struct FaultClient {
   let database: DatabasePool
   let outbox: Outbox
 
-  static func main() async throws {
-    let plan = try JSONDecoder().decode(
-      Plan.self, from: Data(contentsOf: URL(filePath: CommandLine.arguments[1])))
-    try await FaultClient(plan).run()
+  /// An error ends the process with a sentence: a crash is to be the library's own.
+  static func main() async {
+    do {
+      let plan = try JSONDecoder().decode(
+        Plan.self, from: Data(contentsOf: URL(filePath: CommandLine.arguments[1])))
+      try await FaultClient(plan).run()
+    } catch {
+      FileHandle.standardError.write(Data("The client failed: \(error)\n".utf8))
+      exit(1)
+    }
   }
 
   init(_ plan: Plan) async throws {
     self.plan = plan
     var configuration = Configuration()
-    configuration.busyMode = .timeout(20)
+    configuration.busyMode = .timeout(60)
     configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
     database = try DatabasePool(path: plan.file, configuration: configuration)
     try await database.write { db in

@@ -107,6 +107,21 @@ struct IntentLifecycleTests {
     #expect(queued.progress.attempts == 0 && queued.progress.failures == 1)
   }
 
+  @Test func `without budget a queued intent waits up to half a minute, and longer as it fails again`() {
+    var queued = IntentLifecycle.queued(IntentProgress(createdAt: start), policy: .standard)
+    let bounds = (0..<8).map { _ -> Duration? in
+      guard case .send = queued.begin(now: start) else { return nil }
+      let action = queued.delivered(
+        Verdict(TransportError.notSent("")), start: start, now: start, random: 32_000
+      ) { false }
+      guard case .wait(let pause) = action else { return nil }
+      return pause
+    }
+    // The random number is the longest pause of the first six, and lies within the range of the others.
+    #expect(bounds == Array(repeating: .seconds(32), count: 8))
+    #expect(queued.progress.attempts == 0)
+  }
+
   @Test func `refused credentials end a call, and a queued intent waits for others`() {
     let refusal = verdict(Response(401))
     var call = IntentLifecycle.call(at: start, policy: .standard)

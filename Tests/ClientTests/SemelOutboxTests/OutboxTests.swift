@@ -281,9 +281,24 @@ struct OutboxTests {
     let intent = try await outbox.enqueue(order)
     for _ in 0..<3 {
       await outbox.runDue()
-      rig.clock.advance(by: .seconds(10))
+      rig.clock.advance(by: .seconds(33))
     }
     #expect(try await outbox.outcome(of: intent) == .completed(.executed(201), wasReplayed: false))
+  }
+
+  @Test func `in an outage an empty budget bounds how often a queue sends`() async throws {
+    let rig = try Rig([.failure(.notSent(""))])
+    var settings = Outbox.Settings()
+    settings.maxParallel = 1000
+    let outbox = try await rig.outbox(settings)
+    for _ in 0..<200 { _ = try await outbox.enqueue(order) }
+    for _ in 0..<10 {
+      await outbox.runDue()
+      rig.clock.advance(by: .seconds(1))
+    }
+    // Each intent once, the 35 that the budget pays for, and those whose random pause of up to 32 s was over.
+    let sent = rig.server.requests.count
+    #expect(sent >= 235 && sent < 350)
   }
 
   @Test func `without credentials the queue waits, and sends under the same key once there are some`()

@@ -127,15 +127,20 @@ package struct IntentLifecycle: Sendable {
       progress.attempts += 1
       if progress.attempts >= limits.maxAttempts { return .end(surrender(.attempts, verdict)) }
     }
-    let wait = pause(verdict, random)
+    let wait = pause(verdict, hasBudget: hasBudget, random)
     progress.failures += 1
     if now.addingTimeInterval(wait.inSeconds) >= deadline { return .end(surrender(.time, verdict)) }
     return .wait(wait)
   }
 
-  private func pause(_ verdict: Verdict, _ random: UInt64) -> Duration {
+  /// The exponent from which on a queued intent waits while its host's budget is empty: up to 32 s by default. A budget
+  /// fills by successes alone, so that something has to be sent.
+  private static let minRetryWithoutBudget = 5
+
+  private func pause(_ verdict: Verdict, hasBudget: Bool, _ random: UInt64) -> Duration {
+    let retry = hasBudget ? progress.failures : max(progress.failures, Self.minRetryWithoutBudget)
     let jitter = limits.backoff.pause(
-      retry: progress.failures, isThrottled: verdict.isThrottled, random: random)
+      retry: retry, isThrottled: verdict.isThrottled || !hasBudget, random: random)
     return min(verdict.retryAfter ?? .zero, policy.maxRetryAfter) + jitter
   }
 

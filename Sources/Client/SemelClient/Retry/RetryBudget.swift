@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The law that bounds the retries to one host: while all is well they cost nothing, and in an outage they end.
+/// The law that bounds the retries to one host: while all is well they cost nothing, and in an outage they end. Intents
+/// of a queue are then sent again at long intervals, up to 32 s and more.
 public enum RetryLaw: Hashable, Sendable {
   /// A bucket of tokens. A retry costs `transient`, or `throttled` where the server has too much to do; a success
   /// returns `success`. The default is AWS' of 2026.

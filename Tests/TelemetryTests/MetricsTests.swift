@@ -67,7 +67,7 @@ struct MetricsTests {
       ])
     // Six routes, and the requests that match none.
     #expect(start.count { $0.contains("route=") } == 7 * route.count)
-    metrics.loops[1].add(.released, route: metrics.number(ofRoute: "route-1"))
+    metrics.loops[1].add(RetryCause.released, route: metrics.number(ofRoute: "route-1"))
     metrics.loops[0].failed(.claim, .unavailable)
     let counted = Self.series(await metrics.page())
     #expect(counted.isSuperset(of: start))
@@ -100,7 +100,7 @@ struct MetricsTests {
     #expect(ShadowVerdict(rawValue: ShadowVerdict.allCases.count) == nil)
     let metrics = Metrics(loops: 2)
     let number = metrics.number(ofRoute: "orders")
-    for loop in metrics.loops { loop.add(.refused(.payloadMismatch), route: number) }
+    for loop in metrics.loops { loop.add(ShadowVerdict.refused(.payloadMismatch), route: number) }
     metrics.loops[0].add(ShadowVerdict.replayed, route: number)
     let page = await metrics.page()
     #expect(page.contains(#"semel_shadow_total{route="orders",would="payload_mismatch"} 2"#))

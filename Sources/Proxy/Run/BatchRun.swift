@@ -361,9 +361,9 @@ extension BatchRun {
 
   private func count(_ items: BatchElement.Counts) {
     let route = batch.route.number
-    worker.metrics.add(items.executed, .executed, route: route)
-    worker.metrics.add(items.replayed, .replayed, route: route)
-    worker.metrics.add(items.refused, .refused, route: route)
+    worker.metrics.add(BatchItemEnd.executed, items.executed, route: route)
+    worker.metrics.add(BatchItemEnd.replayed, items.replayed, route: route)
+    worker.metrics.add(BatchItemEnd.refused, items.refused, route: route)
   }
 }
 

@@ -13,18 +13,18 @@ extension RequestRunner {
     let route = call.route.number
     if call.isKeySeenUnderOtherCaller(in: environment.sightings, at: claim.requestedAt) {
       worker.metrics.add(.keysUnderOtherCaller)
-      worker.metrics.add(.sharedKey, route: route)
+      worker.metrics.add(Suspicion.sharedKey, route: route)
     }
     let keys = call.keysOfPayload(in: environment.misuse)
     if keys > 1 { worker.metrics.add(.payloadsUnderNewKey, route: route) }
-    if keys >= MisuseSketch.maxKeys { worker.metrics.add(.samePayload, route: route) }
-    if call.key.isWeak { worker.metrics.add(.weakKey, route: route) }
+    if keys >= MisuseSketch.maxKeys { worker.metrics.add(Suspicion.samePayload, route: route) }
+    if call.key.isWeak { worker.metrics.add(Suspicion.weakKey, route: route) }
   }
 
   /// Counts a refused payload that is one of several in a row.
   @inline(never)
   func countMismatch(of call: KeyedCall) {
     guard environment.misuse.noteMismatch(caller: call.callerHash, now: .now) else { return }
-    worker.metrics.add(.mismatches, route: call.route.number)
+    worker.metrics.add(Suspicion.mismatches, route: call.route.number)
   }
 }

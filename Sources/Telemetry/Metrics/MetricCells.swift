@@ -27,6 +27,11 @@ struct MetricCells: @unchecked Sendable {
   subscript(index: Int) -> Int { cells[index].load(ordering: .relaxed) }
 }
 
+extension [MetricCells] {
+  /// The sum of a number over the rows of all event loops.
+  func sum(at index: Int) -> Int { reduce(0) { $0 + $1[index] } }
+}
+
 /// A histogram as read: the sum of the cells of all event loops.
 struct HistogramFigures {
   let buckets: Buckets

@@ -94,17 +94,8 @@ extension Metrics {
       let rows = loops.map { $0.row(number) }
       let route = MetricPage.route(name)
       addHistograms(rows, route, to: &page)
-      addCounts(route, to: &page) { count in
-        rows.reduce(0) { $0 + $1[RouteLayout.count(count)] }
-      }
-      for reason in RefusalReason.allCases {
-        let sum = rows.reduce(0) { $0 + $1[RouteLayout.refusal(reason)] }
-        page.add(.refusals, sum, route, (RefusalReason.key, reason.text))
-      }
-      for verdict in ShadowVerdict.allCases {
-        let sum = rows.reduce(0) { $0 + $1[RouteLayout.shadow(verdict)] }
-        page.add(.shadow, sum, route, (ShadowVerdict.key, verdict.text))
-      }
+      for label in RouteLayout.labels { addCounts(by: label, rows, route, to: &page) }
+      addCounts(rows, route, to: &page)
     }
   }
 
@@ -129,57 +120,37 @@ extension Metrics {
     page.add(.timeToSuccess, histogram(.attempts, RouteLayout.timeToSuccess), route)
   }
 
-  private func addCounts(
-    _ route: (key: String, value: String), to page: inout MetricPage, _ count: (RouteCount) -> Int
+  private func addCounts<Label: RouteLabel>(
+    by _: Label.Type, _ rows: [MetricCells], _ route: (key: String, value: String), to page: inout MetricPage
   ) {
-    for source in ReplaySource.allCases {
-      page.add(.replays, count(source.count), route, (ReplaySource.key, source.text))
+    for value in Label.allCases {
+      page.add(Label.family, rows.sum(at: RouteLayout.count(of: value)), route, (Label.key, value.text))
     }
+  }
+
+  private func addCounts(
+    _ rows: [MetricCells], _ route: (key: String, value: String), to page: inout MetricPage
+  ) {
+    func count(_ count: RouteCount) -> Int { rows.sum(at: RouteLayout.count(count)) }
+    func replays(from source: ReplaySource) -> Int { rows.sum(at: RouteLayout.count(of: source)) }
     for prevention in Prevention.allCases {
       let sum =
         switch prevention {
-        case .replay: count(.replayFromCache) + count(.replayFromStore)
-        case .wait: count(.replayAfterWait)
+        case .replay: replays(from: .cache) + replays(from: .store)
+        case .wait: replays(from: .wait)
         case .refusal: count(.duplicateRefused)
         }
       page.add(.duplicatesPrevented, sum, route, (Prevention.key, prevention.text))
     }
-    addEnds(route, to: &page, count)
+    page.add(.clientRetries, count(.clientRetries), route)
+    page.add(.attemptsExhausted, count(.attemptsExhausted), route)
     page.add(.lateResponses, count(.lateResponses), route)
     page.add(.losses, count(.outcomesLost), route)
     page.add(.unknownReturns, count(.unknownReturns), route)
     page.add(.unprotectedKeys, count(.unprotectedKeys), route)
-    for kind in Suspicion.allCases {
-      page.add(.suspicious, count(kind.count), route, (Suspicion.key, kind.text))
-    }
     page.add(.payloadsUnderNewKey, count(.payloadsUnderNewKey), route)
     page.add(.requestBytes, count(.requestBytes), route)
     page.add(.responseBytes, count(.responseBytes), route)
-  }
-
-  private func addEnds(
-    _ route: (key: String, value: String), to page: inout MetricPage, _ count: (RouteCount) -> Int
-  ) {
-    for cause in RetryCause.allCases {
-      page.add(.retries, count(cause.count), route, (RetryCause.key, cause.text))
-    }
-    page.add(.clientRetries, count(.clientRetries), route)
-    for reason in RetryStop.allCases {
-      page.add(.clientRetryEnds, count(reason.count), route, (RetryStop.key, reason.text))
-    }
-    page.add(.attemptsExhausted, count(.attemptsExhausted), route)
-    for reason in UnkeptReason.allCases {
-      page.add(.unkept, count(reason.count), route, (UnkeptReason.key, reason.text))
-    }
-    for end in BatchItemEnd.allCases {
-      page.add(.batchItems, count(end.count), route, (BatchItemEnd.key, end.text))
-    }
-    for verdict in Reconciliation.allCases {
-      page.add(.reconciliations, count(verdict.count), route, (Reconciliation.key, verdict.text))
-    }
-    for category in FailureCategory.allCases {
-      page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
-    }
   }
 
   func addLoops(to page: inout MetricPage) {

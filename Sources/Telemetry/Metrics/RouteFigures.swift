@@ -39,7 +39,6 @@ extension Metrics {
   }
 
   private func figures(of name: String, _ rows: [MetricCells]) -> RouteFigures {
-    func sum(_ index: Int) -> Int { rows.reduce(0) { $0 + $1[index] } }
     func counts<Label: MetricLabel>(_ count: (Label) -> Int) -> [Label: Int] {
       Dictionary(uniqueKeysWithValues: Label.allCases.map { ($0, count($0)) })
     }
@@ -51,11 +50,12 @@ extension Metrics {
     return RouteFigures(
       name: name,
       outcomes: counts { (outcome: RequestOutcome) in histogram(RouteLayout.duration(outcome)).count },
-      refusals: counts { sum(RouteLayout.refusal($0)) },
-      suspicions: counts { (kind: Suspicion) in sum(RouteLayout.count(kind.count)) },
+      refusals: counts { rows.sum(at: RouteLayout.count(of: $0)) },
+      suspicions: counts { rows.sum(at: RouteLayout.count(of: $0)) },
       parts: Dictionary(
         uniqueKeysWithValues: RequestPart.allCases.map { ($0, histogram(RouteLayout.part($0)).durations) }),
-      waited: sum(RouteLayout.count(.replayAfterWait)), lost: sum(RouteLayout.count(.outcomesLost)))
+      waited: rows.sum(at: RouteLayout.count(of: ReplaySource.wait)),
+      lost: rows.sum(at: RouteLayout.count(.outcomesLost)))
   }
 }
 

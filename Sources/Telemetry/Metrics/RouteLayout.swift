@@ -1,35 +1,91 @@
-/// The single counts of a route, which it has besides its histograms.
+import Idempotency
+
+/// The single counts of a route, which it has besides its histograms and the counts by a label.
 public enum RouteCount: Int, CaseIterable, Sendable {
-  case replayFromCache, replayFromStore, replayAfterWait
-  case retryAfterUnknown, retryAfterRelease, retryAfterForget
-  case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
   case duplicateRefused, lateResponses, outcomesLost, unknownReturns, requestBytes, responseBytes,
-    unprotectedKeys
-  case reconciledApplied, reconciledAbsent, reconciledUnknown
-  case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
-  case batchItemsExecuted, batchItemsReplayed, batchItemsRefused
-  case attemptsExhausted
-  case unkeptNoLength, unkeptTooLarge, unkeptNoMemory, unkeptTooSlow
-  case samePayloads, sharedKeys, weakKeys, rowsOfMismatches
-  case payloadsUnderNewKey
+    unprotectedKeys, clientRetries, attemptsExhausted, payloadsUnderNewKey
+}
+
+/// A label by which requests of a route are counted: each of its values has a count of its own.
+public protocol RouteLabel: MetricLabel {
+  /// The family on the page that has these counts, and no others.
+  static var family: MetricFamily { get }
+  /// The position of the first value's count in a route's row of cells.
+  static var start: Int { get }
+}
+
+extension ReplaySource: RouteLabel {
+  public static let family = MetricFamily.replays
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension RetryCause: RouteLabel {
+  public static let family = MetricFamily.retries
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension RetryStop: RouteLabel {
+  public static let family = MetricFamily.clientRetryEnds
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension UnkeptReason: RouteLabel {
+  public static let family = MetricFamily.unkept
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension BatchItemEnd: RouteLabel {
+  public static let family = MetricFamily.batchItems
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension Reconciliation: RouteLabel {
+  public static let family = MetricFamily.reconciliations
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension FailureCategory: RouteLabel {
+  public static let family = MetricFamily.failures
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension Suspicion: RouteLabel {
+  public static let family = MetricFamily.suspicious
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension RefusalReason: RouteLabel {
+  public static let family = MetricFamily.refusals
+  public static let start = RouteLayout.start(of: Self.self)
+}
+
+extension ShadowVerdict: RouteLabel {
+  public static let family = MetricFamily.shadow
+  public static let start = RouteLayout.start(of: Self.self)
 }
 
 /// The position of each number in a route's row of cells.
 enum RouteLayout {
+  static let labels: [any RouteLabel.Type] = [
+    ReplaySource.self, RetryCause.self, RetryStop.self, UnkeptReason.self, BatchItemEnd.self,
+    Reconciliation.self, FailureCategory.self, Suspicion.self, RefusalReason.self, ShadowVerdict.self,
+  ]
+
   private static let durations = Buckets.durations.cells
   private static let parts = RequestOutcome.allCases.count * durations
-  private static let success = parts + RequestPart.allCases.count * durations
-  private static let refusals = success + Buckets.attempts.cells
-  private static let counts = refusals + RefusalReason.allCases.count
-  private static let verdicts = counts + RouteCount.allCases.count
-  static let size = verdicts + ShadowVerdict.allCases.count
+  static let timeToSuccess = parts + RequestPart.allCases.count * durations
+  private static let counts = timeToSuccess + Buckets.attempts.cells
+  static let size = start(of: nil)
 
   static func duration(_ outcome: RequestOutcome) -> Int { outcome.rawValue * durations }
   static func part(_ part: RequestPart) -> Int { parts + part.rawValue * durations }
-  static var timeToSuccess: Int { success }
-  static func refusal(_ reason: RefusalReason) -> Int { refusals + reason.rawValue }
   static func count(_ count: RouteCount) -> Int { counts + count.rawValue }
-  static func shadow(_ verdict: ShadowVerdict) -> Int { verdicts + verdict.rawValue }
+  static func count<Label: RouteLabel>(of value: Label) -> Int { Label.start + value.rawValue }
+
+  /// The position of a label's counts, which follow those of the labels before it; the end of the row without a label.
+  static func start(of label: (any RouteLabel.Type)?) -> Int {
+    labels.prefix { $0 != label }.reduce(counts + RouteCount.allCases.count) { $0 + $1.values.count }
+  }
 }
 
 /// The counts of an event loop that belong to no route.

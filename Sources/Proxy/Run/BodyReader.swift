@@ -2,7 +2,7 @@ import NIOCore
 import Wire
 
 /// Reads the bodies of one event loop: small ones on the loop, as far as its time allows, and large ones on other
-/// threads, of each connection one at a time for each size of bodies.
+/// threads, of each connection one at a time in each lane.
 ///
 /// Fingerprinting a mebibyte takes milliseconds, and the work of a loop for one client delays all of its other clients.
 /// Confined to its loop.
@@ -23,12 +23,11 @@ final class BodyReader: @unchecked Sendable {
   /// The turns of which a body is being read, each with those that wait behind it.
   private var waiting: [Turn: [UnsafeContinuation<Void, Never>]] = [:]
 
-  /// A connection's bodies of one size. Small ones do not wait for large ones: a connection may be a gateway's, which
-  /// many clients share.
+  /// A connection's bodies of one lane. Bodies up to a mebibyte do not wait for larger ones: a connection may be a
+  /// gateway's, which many clients share.
   private struct Turn: Hashable {
     let connection: ObjectIdentifier
-    /// `nil` for tokens.
-    let size: BodyLane.Class?
+    let kind: BodyLane.Kind
   }
 
   init(threads: BodyThreads, loop: any EventLoop) {
@@ -55,12 +54,7 @@ final class BodyReader: @unchecked Sendable {
   func read<Reading: Sendable>(
     _ bytes: Int, of connection: ObjectIdentifier, _ work: @escaping @Sendable () -> Reading
   ) async -> Reading {
-    let turn = Turn(connection: connection, size: BodyLane.Class(bytes))
-    await enter(turn)
-    defer { leave(turn) }
-    return await withUnsafeContinuation { continuation in
-      threads.submit(bytes) { continuation.resume(returning: work()) }
-    }
+    await run(bytes, in: Turn(connection: connection, kind: BodyLane.Kind(ofBody: bytes)), work)
   }
 
   /// Runs the work that verifies a token, once it is its turn on its connection.
@@ -69,11 +63,16 @@ final class BodyReader: @unchecked Sendable {
   func verify<Verdict: Sendable>(
     _ cost: Int, of connection: ObjectIdentifier, _ work: @escaping @Sendable () -> Verdict
   ) async -> Verdict {
-    let turn = Turn(connection: connection, size: nil)
+    await run(cost, in: Turn(connection: connection, kind: .tokens), work)
+  }
+
+  private func run<Result: Sendable>(
+    _ cost: Int, in turn: Turn, _ work: @escaping @Sendable () -> Result
+  ) async -> Result {
     await enter(turn)
     defer { leave(turn) }
     return await withUnsafeContinuation { continuation in
-      threads.submit(verification: cost) { continuation.resume(returning: work()) }
+      threads.submit(cost, to: turn.kind) { continuation.resume(returning: work()) }
     }
   }
 

@@ -5,60 +5,49 @@ import Platform
 import Synchronization
 import Wire
 
-/// The threads on which large bodies are read, shared by all event loops.
+/// The threads on which large bodies are read and tokens verified, shared by all event loops.
 ///
-/// A body that has been begun is read to its end, which takes up to 15 ms for a mebibyte. Bodies are therefore divided
-/// by their sizes into lanes with threads of their own. A body waits only for bodies of its own lane. The threads of
-/// larger bodies have a lower priority, so that the event loops and smaller bodies have the processors first.
+/// A body that has been begun is read to its end, which takes up to 15 ms for a mebibyte. Bodies above that size
+/// therefore have a lane of their own, with threads of its own, and so do tokens: who may send a body must not wait for
+/// the bodies of others.
 final class BodyThreads: Sendable {
   /// Half of the processors, so that the event loops keep theirs.
   private static let count = max(1, min(4, System.coreCount / 2))
 
   private let lanes: [BodyLane]
-  /// The lane of tokens: who may send a body must not wait for the bodies of others.
-  private let tokens: BodyLane
 
   /// - Parameter makePool: Makes the pool of a number of threads.
   init(makePool: (Int) -> any WorkPool = { ThreadPool(threads: $0) }) {
-    lanes = BodyLane.Class.allCases.map { BodyLane(on: makePool(Self.count), niceness: $0.niceness) }
-    tokens = BodyLane(on: makePool(Self.count), niceness: 0)
+    lanes = BodyLane.Kind.allCases.map { BodyLane(on: makePool(Self.count), niceness: $0.niceness) }
   }
 
-  /// Submits the verification of a token.
-  ///
-  /// - Parameter cost: The time that it may take, in microseconds: cheap ones go first.
-  func submit(verification cost: Int, _ work: @escaping @Sendable () -> Void) {
-    tokens.submit(cost, work)
-  }
-
-  /// - Parameter bytes: The size of the body that is read.
-  func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
-    lanes[BodyLane.Class(bytes).rawValue].submit(bytes, work)
+  /// - Parameter cost: The size of the body in bytes, or the time that the token may take in microseconds: cheap work
+  ///   of a lane goes first.
+  func submit(_ cost: Int, to kind: BodyLane.Kind, _ work: @escaping @Sendable () -> Void) {
+    lanes[kind.rawValue].submit(cost, work)
   }
 }
 
-/// The threads for bodies of about one size, or for tokens, whose size is the time that they cost.
+/// The threads for bodies up to a mebibyte, for larger ones, or for tokens, whose size is the time that they cost.
 ///
 /// Smaller bodies go first, so that they do not wait for many large ones. The bytes that may overtake a body are
 /// limited, so that each body gets its turn.
 final class BodyLane: Sendable {
-  /// The sizes of bodies: up to 64 KiB, 256 KiB, 1 MiB and 4 MiB, and all larger ones.
-  enum Class: Int, CaseIterable {
-    case upTo64KiB, upTo256KiB, upTo1MiB, upTo4MiB, larger
+  enum Kind: Int, CaseIterable {
+    case tokens, upTo1MiB, larger
 
     /// - Parameter bytes: The size of a body.
-    init(_ bytes: Int) {
-      switch bytes {
-      case ...(64 << 10): self = .upTo64KiB
-      case ...(256 << 10): self = .upTo256KiB
-      case ...(1 << 20): self = .upTo1MiB
-      case ...(4 << 20): self = .upTo4MiB
-      default: self = .larger
+    init(ofBody bytes: Int) { self = bytes <= 1 << 20 ? .upTo1MiB : .larger }
+
+    /// The nice value of the threads. A thread that competes with one of a value lower by 3 gets half as much time: the
+    /// event loops and tokens have the processors first, then smaller bodies.
+    var niceness: Int32 {
+      switch self {
+      case .tokens: 0
+      case .upTo1MiB: 3
+      case .larger: 9
       }
     }
-
-    /// The nice value of the threads. A thread that competes with one of the next class gets twice as much time.
-    var niceness: Int32 { Int32(3 * rawValue) }
   }
 
   private let pool: any WorkPool

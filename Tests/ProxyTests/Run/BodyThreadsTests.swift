@@ -13,16 +13,13 @@ struct BodyThreadsTests {
   private static let many = 8
 
   /// The sizes of two bodies of different lanes.
-  private static let sizes = [
-    (20 << 10, 1 << 20), (64 << 10, 64 << 10 + 1), (256 << 10, 256 << 10 + 1), (1 << 20, 1 << 20 + 1),
-    (4 << 20, 15 << 20),
-  ]
+  private static let sizes = [(20 << 10, 2 << 20), (1 << 20, 1 << 20 + 1), (64 << 10, 15 << 20)]
 
   @Test(arguments: sizes) func `a body does not wait for larger ones`(small: Int, large: Int) async throws {
     let (threads, gate, isRead) = (BodyThreads(), DispatchSemaphore(value: 0), Watched(false))
-    for _ in 0..<Self.many { threads.submit(large) { gate.wait() } }
+    for _ in 0..<Self.many { threads.submit(large, to: .larger) { gate.wait() } }
     defer { for _ in 0..<Self.many { gate.signal() } }
-    threads.submit(small) { isRead.withValue { $0 = true } }
+    threads.submit(small, to: BodyLane.Kind(ofBody: small)) { isRead.withValue { $0 = true } }
     try await isRead.until("the smaller body") { $0 ? true : nil }
   }
 
@@ -41,7 +38,7 @@ struct BodyThreadsTests {
     try await isRead.until("the smaller body") { $0 ? true : nil }
   }
 
-  @Test func `a connection's bodies of one size are read one at a time`() async throws {
+  @Test func `a connection's bodies of one lane are read one at a time`() async throws {
     let context = EventLoopContext(loop: realLoop())
     let reader = BodyReader(threads: BodyThreads(), loop: context.loop)
     let (running, ended) = (Watched(0), Watched([Int]()))
@@ -94,28 +91,30 @@ struct BodyThreadsTests {
 
   @Test func `a token waits for no body`() async throws {
     let (threads, gate) = (BodyThreads(), DispatchSemaphore(value: 0))
-    for _ in 0..<64 { threads.submit(40 << 10) { gate.wait() } }
-    await withUnsafeContinuation { done in threads.submit(verification: 80) { done.resume() } }
-    for _ in 0..<64 { gate.signal() }
+    let sizes = [40 << 10, 2 << 20]
+    for size in sizes {
+      for _ in 0..<64 { threads.submit(size, to: BodyLane.Kind(ofBody: size)) { gate.wait() } }
+    }
+    await withUnsafeContinuation { done in threads.submit(80, to: .tokens) { done.resume() } }
+    for _ in 0..<(64 * sizes.count) { gate.signal() }
   }
 
-  @Test(arguments: BodyLane.Class.allCases)
-  func `threads of larger bodies leave the processors to smaller ones`(size: BodyLane.Class) async throws {
-    let lane = BodyLane(on: ThreadPool(threads: 1), niceness: size.niceness)
+  @Test(arguments: zip(BodyLane.Kind.allCases, [0, 3, 9] as [Int32]))
+  func `threads of larger bodies leave the processors to smaller ones`(
+    kind: BodyLane.Kind, expected: Int32
+  ) async throws {
+    let lane = BodyLane(on: ThreadPool(threads: 1), niceness: kind.niceness)
     let own = Self.ownNiceness()
     let found = Watched<Int32?>(nil)
     lane.submit(1) { found.withValue { $0 = Self.ownNiceness() } }
     let niceness = try await found.until("the thread's nice value") { $0 }
-    #expect(niceness == max(own, size.niceness))
-    #expect(size.niceness == 3 * size.rawValue)
+    #expect(niceness == max(own, expected))
     // The thread of a lane, and no other one.
     #expect(Self.ownNiceness() == own)
   }
 
-  @Test func `each size has one class`() {
-    let sizes = [
-      0, 64 << 10, 64 << 10 + 1, 256 << 10, 256 << 10 + 1, 1 << 20, 1 << 20 + 1, 4 << 20, 4 << 20 + 1,
-    ]
-    #expect(sizes.map { BodyLane.Class($0).rawValue } == [0, 0, 1, 1, 2, 2, 3, 3, 4])
+  @Test func `bodies above a mebibyte have a lane of their own`() {
+    #expect([0, 1 << 20].allSatisfy { BodyLane.Kind(ofBody: $0) == .upTo1MiB })
+    #expect([1 << 20 + 1, 15 << 20].allSatisfy { BodyLane.Kind(ofBody: $0) == .larger })
   }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """deploy/checks/tidy finds each kind of fault, and no fault in what is good."""
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -68,6 +69,18 @@ class TidyTests(unittest.TestCase):
         self.assertIn("names nothing", *self.faults("Proxy/Helpers/A.swift", "let a = 1\n"))
         self.assertIn("do it now", *self.faults("Proxy/A.swift", "  // TODO: the rest\n"))
         self.assertEqual(self.faults("Proxy/A.swift", "/// A `TODO` of TAP.\n"), [])
+
+
+class CheckTests(unittest.TestCase):
+    def test_the_inner_loop_has_the_suites_of_the_store_that_need_no_server(self):
+        project = TIDY.parents[2]
+        names = "|".join(re.findall(r"^store\+?='([^']+)'$", TIDY.parents[1].joinpath("check").read_text(), re.M)).split("|")
+        suites = {path.stem: path.parent.name for path in project.glob("Tests/StoreTests/**/*Tests.swift")}
+        for name in filter(None, names):
+            self.assertTrue(any(suite.startswith(name) for suite in suites), f"no suite of StoreTests begins with {name}")
+        left_out = [suite for suite, folder in suites.items() if folder in ("Cache", "Conformance", "Embedded")
+                    and not suite.startswith(tuple(filter(None, names)))]
+        self.assertEqual(left_out, [])
 
 
 if __name__ == "__main__":

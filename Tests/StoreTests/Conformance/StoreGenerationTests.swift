@@ -4,7 +4,8 @@ import Testing
 /// Attempt numbers in a store that has lost records.
 struct StoreGenerationTests {
   /// A store of each implementation of the rules.
-  private static let kinds = [StoreUnderTest.embedded, .redis, .cluster] + StoreUnderTest.others
+  private static let kinds =
+    [StoreUnderTest.embedded] + StoreUnderTest.onServers([.redis, .cluster] + StoreUnderTest.others)
 
   @Test(arguments: kinds)
   func `a record's next owners have numbers of the present generation, and count on`(

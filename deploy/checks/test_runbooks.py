@@ -182,15 +182,6 @@ class StoreSlow(Situation):
             assert self.node.order(f"order-{number}") == 201
 
 
-class ExpiryHeld(Situation):
-    alerts = ("SemelExpiryHeld",)
-    options = {"redis": None}
-
-    def plant(self):
-        assert self.node.order("order-1") == 201
-        self.node.restart("faketime", "-f", "+2d")
-
-
 class Leases(Situation):
     alerts = ("SemelLeasesLapse", "SemelEventLoopsLag")
 

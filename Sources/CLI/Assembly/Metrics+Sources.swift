@@ -50,7 +50,6 @@ extension Metrics {
         MetricFigure(.storeFile, figures.databaseBytes, ("part", "database")),
         MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
         MetricFigure(.storeFile, figures.logBytes, ("part", "log")),
-        MetricFigure(.storeExpiryHeld, figures.isExpiryHeld ? 1 : 0),
         MetricFigure(.storeDoubts, 0), MetricFigure(.storeLosses, figures.losses),
       ]
     }

@@ -10,7 +10,6 @@ final class EmbeddedCounters: Sendable {
   let logBytes = Atomic<Int>(0)
   let freeBytes = Atomic<Int>(0)
   let losses = Atomic<Int>(0)
-  let isExpiryHeld = Atomic<Bool>(false)
   let isAvailable = Atomic<Bool>(true)
 }
 
@@ -29,8 +28,6 @@ public struct EmbeddedFigures: Equatable, Sendable {
   /// The number of starts of this process on a copy in which keys may be missing, or in the place of a database that
   /// was deleted.
   public let losses: Int
-  /// Whether expiry is held back because the clock is in doubt.
-  public let isExpiryHeld: Bool
   /// Whether the database is still where it was opened.
   public let isAvailable: Bool
 
@@ -41,7 +38,6 @@ public struct EmbeddedFigures: Equatable, Sendable {
     sweepFailures = counters.sweepFailures.load(ordering: .relaxed)
     indexRepairs = counters.indexRepairs.load(ordering: .relaxed)
     losses = counters.losses.load(ordering: .relaxed)
-    isExpiryHeld = counters.isExpiryHeld.load(ordering: .relaxed)
     isAvailable = counters.isAvailable.load(ordering: .relaxed)
   }
 }

@@ -96,10 +96,9 @@ public final class EmbeddedStore: RecordStore {
         """, metadata: ["file": "\(path)"])
     }
     if let warning = opened.warning { logger.warning("\(warning)") }
-    if let doubt = opened.clock.doubt { logger.error("\(doubt.warning)") }
     if let excess = opened.clock.excess {
       logger.warning(
-        "store: the clock was ahead when the database was last written; the times in the database were moved back",
+        "store: the clock was ahead when the database was last written; completed records are kept so much longer",
         metadata: ["by_ms": "\(excess.count)"])
     }
   }

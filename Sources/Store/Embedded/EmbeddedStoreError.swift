@@ -1,4 +1,5 @@
 import GRDB
+import Idempotency
 
 /// The reason for which the embedded store cannot be opened.
 public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
@@ -15,6 +16,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case databaseBehind(path: String)
   /// The file is a copy of an earlier moment, in which keys may be missing.
   case copy(path: String, madeAt: Int64)
+  /// The wall clock is more than an hour apart from the last time in the file; `lead` is negative if it is behind.
+  case clockApart(path: String, lead: Milliseconds)
   case cannotOpen(path: String, reason: String)
   case cannotCopy(target: String, reason: String)
 
@@ -40,11 +43,23 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
     case .copy(let path, let madeAt):
       "store \(path): a copy of \(CopyMark.text(madeAt)), in which newer keys are missing, and store.require_durable is set: "
         + "restore the file itself, or start once with require_durable: false to continue without them"
+    case .clockApart(let path, let lead):
+      Self.text(path, clockApart: lead)
     case .cannotOpen(let path, let reason):
       "store \(path): cannot be opened: \(reason)"
     case .cannotCopy(let target, let reason):
       "\(target): cannot be written: \(reason)"
     }
+  }
+
+  private static func text(_ path: String, clockApart lead: Milliseconds) -> String {
+    let finding =
+      lead > 0
+      ? "\(lead.count / 3_600_000) h ahead of the store's last change: Semel was stopped for so long, or the clock "
+        + "is wrong, and the store would forget outcomes by it"
+      : "\(-lead.count / 3_600_000) h behind the store's last change: it is wrong now, or was then"
+    return "store \(path): the wall clock is \(finding); set it right, or start once with "
+      + "store.trust_clock: true if it is right"
   }
 }
 

@@ -72,62 +72,15 @@ extension EmbeddedWork {
     return true
   }
 
-  /// Compares the store's time with the wall clock.
+  /// Warns while a start would refuse the wall clock, which was set while the process runs.
   func watchClock() {
-    guard let finding = clock.finding() else {
-      guard let doubt = clock.doubt, DispatchTime.now() >= housekeeping.nextClockWarning else { return }
-      housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
-      return logger.warning("\(doubt.warning)")
-    }
-    switch finding {
-    case .stepped(let span):
-      logger.warning(
-        """
-        store: the wall clock was set while Semel runs. The store's time continues; a later start that finds \
-        the clock so will not believe it at once
-        """, metadata: ["by_ms": "\(span.count)"])
-    case .laterIsRight:
-      settle(finding)
-    case .earlierIsRight:
-      moveBack(by: clock.doubt?.lead ?? 0, finding)
-    }
-  }
-
-  private func settle(_ finding: StoreClock.Finding) {
-    clock.settle(finding)
-    keepClock(isAnchored: true)
-    logger.notice("store: the clocks agree again; records expire as usual")
-  }
-
-  /// Moves back the times that the later clock has written, and the store's time with them. Leases of live owners move
-  /// along.
-  private func moveBack(by span: Milliseconds, _ finding: StoreClock.Finding) {
-    let now = clock.expiry()
-    do {
-      try database.inTransaction(.immediate) {
-        try ClockRepair.moveBack(database, by: span, now: now)
-        return .commit
-      }
-    } catch {
-      return logger.error("store: the clock could not be corrected", metadata: ["error": "\(error)"])
-    }
-    settle(finding)
+    guard let lead = clock.lead(), DispatchTime.now() >= housekeeping.nextClockWarning else { return }
+    housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
     logger.warning(
-      "store: the clock had been ahead; its times were moved back", metadata: ["by_ms": "\(span.count)"])
-  }
-}
-
-extension StoreClock.Doubt {
-  /// The log message with instructions for the operator.
-  var warning: String {
-    let span = "\(lead.count / 3_600_000) h"
-    let reason =
-      wallIsAhead
-      ? "the wall clock is \(span) ahead of the store's last entry: Semel was stopped so long, or the clock is "
-        + "wrong"
-      : "the wall clock is \(span) behind the store's last entry: it is wrong now, or was when that was written"
-    return "store: \(reason). Nothing expires by it until the clock is set right or has run on for 24 h. "
-      + "Where it is right, start Semel once with store.trust_clock: true"
+      """
+      store: the wall clock was set while Semel runs. The store's time goes on; while they differ so, a start is refused, \
+      but for one with store.trust_clock: true
+      """, metadata: ["by_ms": "\(lead.count)"])
   }
 }
 

@@ -16,7 +16,7 @@ final class EmbeddedWork {
   let presence: FilePresence
   let lock: FileLock
   let statements: HousekeepingStatements
-  var clock: StoreClock
+  let clock: StoreClock
   /// The reason for which no command is run at the moment; `nil` if commands are run.
   var unavailability: String?
   /// The time of the last change that was not written, because the disk is full, say; `nil` since one was written.
@@ -134,7 +134,6 @@ final class EmbeddedWork {
     try transaction.run { () throws(SQLError) in
       // The clock is read only here, when there is no more lock to wait for.
       let now = clock.now()
-      table.hold = clock.doubt.map { ExpiryHold(now: now, lead: $0.lead) }
       for request in group {
         guard table.bytesRead < Self.maxBytesRead else { break }
         count += 1

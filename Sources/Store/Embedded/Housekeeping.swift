@@ -29,7 +29,7 @@ struct Housekeeping {
   var touchedAt = DispatchTime.now()
   var nextLook = DispatchTime.now()
   var nextLogWarning = DispatchTime.now()
-  var nextClockWarning = DispatchTime.now() + .nanoseconds(Int(warningPause))
+  var nextClockWarning = DispatchTime.now()
 }
 
 /// The prepared statements of the housekeeping.
@@ -87,7 +87,6 @@ extension EmbeddedWork {
   /// Writes the store's time to the file.
   func keepClock(isAnchored: Bool) {
     housekeeping.touchedAt = .now()
-    writer.counters.isExpiryHeld.store(clock.doubt != nil, ordering: .relaxed)
     do throws(TransactionError) {
       try transaction.run { () throws(SQLError) in
         try table.touch(clock)
@@ -108,7 +107,7 @@ extension EmbeddedWork {
     var isCut = false
     do throws(TransactionError) {
       try transaction.run { () throws(SQLError) in
-        count = try table.sweep(now: clock.expiry(), limit: Housekeeping.sweepLimit) {
+        count = try table.sweep(now: clock.now(), limit: Housekeeping.sweepLimit) {
           isCut = DispatchTime.now().uptimeNanoseconds >= end
           return !isCut
         }

@@ -68,7 +68,7 @@ private enum StatementText {
       expires_at = NULL, status = NULL, location = NULL, response = NULL
     WHERE id = ?
     """
-  static let updateClock = "UPDATE clock SET latest = ?1, high = ?2 WHERE latest <> ?1 OR high <> ?2"
+  static let updateClock = "UPDATE clock SET latest = ?1, high = 0 WHERE latest <> ?1 OR high <> 0"
   static let updateMachine = "UPDATE clock SET machine = ?1, counted_from = ?2"
   static let selectFact = "SELECT value FROM fact WHERE name = ?"
   static let replaceFact = "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)"

@@ -7,12 +7,6 @@ extension RecordTable {
   /// - Parameter readsResponse: Whether a completed entry has its response. Without it, the entry must not be written.
   func find(_ id: RecordID, readsResponse: Bool = true) throws(TableError) -> Found {
     self.readsResponse = readsResponse
-    var found = try stored(id)
-    if let hold { found.entry = found.entry?.held(by: hold) }
-    return found
-  }
-
-  private func stored(_ id: RecordID) throws(TableError) -> Found {
     statements.select.bind(1, id.digest)
     guard try step(statements.select) else {
       statements.select.reset()

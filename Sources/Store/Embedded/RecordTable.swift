@@ -36,8 +36,6 @@ final class RecordTable {
   }
 
   let statements: RecordStatements
-  /// The time by which expiry is held back at the moment; `nil` if it is not.
-  var hold: ExpiryHold?
   /// The recipes that were read, by their text. A configuration has a handful.
   var recipes: [String: Recipe] = [:]
 
@@ -75,11 +73,7 @@ final class RecordTable {
 
   /// Writes the time of a change, before which the clock of no later start begins.
   func touch(_ clock: StoreClock) throws(SQLError) {
-    let now = clock.now()
-    // A wall clock that is in doubt must not become the lower limit of all later starts.
-    let isInDoubt = clock.doubt?.wallIsAhead ?? false
-    statements.updateClock.bind(1, (isInDoubt ? clock.expiry() : now).milliseconds)
-    statements.updateClock.bind(2, isInDoubt ? now.milliseconds : 0)
+    statements.updateClock.bind(1, clock.now().milliseconds)
     try statements.updateClock.run()
   }
 
@@ -88,7 +82,7 @@ final class RecordTable {
   func anchor(_ clock: StoreClock, to uptime: MachineUptime?) throws(SQLError) {
     if let uptime {
       statements.updateMachine.bind(1, uptime.startID)
-      statements.updateMachine.bind(2, (clock.expiry() - uptime.span).milliseconds)
+      statements.updateMachine.bind(2, (clock.now() - uptime.span).milliseconds)
     } else {
       statements.updateMachine.bindNull(1)
       statements.updateMachine.bindNull(2)

@@ -1,47 +1,28 @@
 import GRDB
 import Idempotency
 import Platform
-import Wire
 
-/// The embedded store's time: the wall clock at the opening of the store, continued by the boot-time clock.
+/// The embedded store's one time: the later of the last written time and the wall clock when the store is opened,
+/// continued by the boot-time clock.
 ///
 /// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward
-/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process, but never
-/// begins before the latest time in the file, unless the operator vouches for the wall clock.
-///
-/// A wall clock that differs from the file by more than `bound` is not believed at once: one start two days ahead would
-/// forget yesterday's keys. Until the doubt is settled there are two times. Records are written by the later one and
-/// expire by the earlier one, so that nothing is forgotten too soon, whichever is right.
+/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process. A wall clock
+/// that differs from the file by more than `bound` is refused: one start two days ahead would forget yesterday's keys.
 struct StoreClock: Sendable {
-  /// The largest difference that counts as a short stop, or as a clock that is slightly off.
+  /// The largest difference that counts as a short stop, or as a clock that is slightly off. A clock that was set to
+  /// another time zone is beyond it.
   static let bound = Milliseconds.seconds(3600)
-  /// The time after which a wall clock that has run on undisturbed is believed.
-  static let proof = Milliseconds.seconds(24 * 3600)
 
-  /// A difference between two times, either of which may be the right one.
-  struct Doubt: Equatable, Sendable {
-    /// The later time minus the earlier one.
+  /// The refusal of a wall clock that contradicts the file.
+  struct Apart: Error, Equatable {
+    /// The wall clock's time minus the file's.
     let lead: Milliseconds
-    /// Whether the later time was the wall clock's at the start; otherwise it was the file's.
-    let wallIsAhead: Bool
   }
 
-  /// The event that ends a doubt, or a step of the wall clock while there is none.
-  enum Finding: Equatable, Sendable {
-    case laterIsRight
-    /// Times that were written by the later clock must be moved back by the lead.
-    case earlierIsRight
-    /// The wall clock was set while the process runs, by the given amount; negative for a step back.
-    case stepped(Milliseconds)
-  }
-
-  private(set) var doubt: Doubt?
-  /// The amount by which times far ahead of `now` must be moved back before anything else is done, because they were
-  /// written by a clock that was ahead; `nil` if there are none.
+  /// The amount by which the file was written ahead of this time; `nil` if that is within the bound.
   let excess: Milliseconds?
-  private var start: StoreInstant
+  private let start: StoreInstant
   private let startedAt: BootInstant
-  private var isStepKnown = false
 
   /// Creates the clock of a store.
   ///
@@ -53,56 +34,28 @@ struct StoreClock: Sendable {
   init(
     history: ClockHistory, isWallTrusted: Bool = false, wall: StoreInstant = Self.wall(),
     boot: BootInstant = .now
-  ) {
+  ) throws(Apart) {
+    let lead = wall - history.known
+    let isApart = history.known.milliseconds > 0 && Self.isApart(lead)
+    guard isWallTrusted || !isApart else { throw Apart(lead: lead) }
     startedAt = boot
-    let known = history.known
-    if isWallTrusted || known.milliseconds == 0 {
-      start = wall
-    } else if wall - known > Self.bound {
-      start = wall
-      doubt = Doubt(lead: wall - known, wallIsAhead: true)
-    } else if known - wall > Self.bound {
-      start = known
-      doubt = Doubt(lead: known - wall, wallIsAhead: false)
-    } else {
-      start = max(history.latest, wall)
-    }
+    // Only the operator's word leads back, and only over a clock that was wrong.
+    start = isApart ? wall : max(history.latest, wall)
     let ahead = max(history.high, history.latest) - start
     excess = ahead > Self.bound ? ahead : nil
   }
 
-  /// Returns the time by which records are written and leases end.
+  /// Returns the time by which records are written and expire, and leases end.
   func now(boot: BootInstant = .now) -> StoreInstant { start + (boot - startedAt) }
 
-  /// Returns the time by which records expire, which is never later than `now`.
-  func expiry(boot: BootInstant = .now) -> StoreInstant {
-    now(boot: boot) - (doubt?.lead ?? 0)
+  /// Returns the wall clock's time minus the store's if a start would refuse it; otherwise `nil`.
+  func lead(of wall: StoreInstant = Self.wall(), boot: BootInstant = .now) -> Milliseconds? {
+    let lead = wall - now(boot: boot)
+    return Self.isApart(lead) ? lead : nil
   }
 
-  /// Compares the wall clock with the store's time. Returns `nil` if there is nothing to do. Called once a second.
-  mutating func finding(wall: StoreInstant = Self.wall(), boot: BootInstant = .now) -> Finding? {
-    let offset = wall - now(boot: boot)
-    guard let doubt else { return step(offset) }
-    let (toLater, toEarlier) = (offset.magnitude, (wall - expiry(boot: boot)).magnitude)
-    let hasProved = boot - startedAt >= Self.proof
-    if toLater <= Self.bound, toLater <= toEarlier {
-      return !doubt.wallIsAhead || hasProved ? .laterIsRight : nil
-    }
-    guard toEarlier <= Self.bound else { return nil }
-    return doubt.wallIsAhead || hasProved ? .earlierIsRight : nil
-  }
-
-  private mutating func step(_ offset: Milliseconds) -> Finding? {
-    let isLarge = offset.magnitude > Self.bound
-    defer { isStepKnown = isLarge }
-    return isLarge && !isStepKnown ? .stepped(offset) : nil
-  }
-
-  /// Ends the doubt, after a finding was acted on.
-  mutating func settle(_ finding: Finding) {
-    invariant(doubt != nil, "a doubt about the clock ends that there was not")
-    if finding == .earlierIsRight { start = start - (doubt?.lead ?? 0) }
-    doubt = nil
+  private static func isApart(_ lead: Milliseconds) -> Bool {
+    lead > bound || lead.count < -bound.count
   }
 
   static func wall() -> StoreInstant { StoreInstant(milliseconds: WallClock.milliseconds()) }
@@ -110,9 +63,9 @@ struct StoreClock: Sendable {
 
 /// The times in a store's file.
 struct ClockHistory: Equatable, Sendable {
-  /// The latest certain time; 0 in a new file.
+  /// The time of the last change; 0 in a new file.
   var latest: StoreInstant
-  /// The latest time that was written while a wall clock ahead of the file was in doubt; 0 if there is none.
+  /// The latest time that an earlier version wrote by a wall clock that it did not believe; 0 if there is none.
   var high = StoreInstant(milliseconds: 0)
   /// The present time by the machine's uptime since the file was written; `nil` if the machine was restarted since.
   var counted: StoreInstant?
@@ -122,16 +75,43 @@ struct ClockHistory: Equatable, Sendable {
     guard let counted, counted > latest else { return latest }
     return counted
   }
+
+  /// Reads the times of a file.
+  init(_ database: Database, uptime: MachineUptime? = .read()) throws {
+    latest = StoreInstant(milliseconds: 0)
+    guard let row = try Row.fetchOne(database, sql: "SELECT latest, high, machine, counted_from FROM clock")
+    else { return }
+    latest = StoreInstant(milliseconds: row[0])
+    high = StoreInstant(milliseconds: row[1])
+    if let uptime, row[2] as String? == uptime.startID, let from = row[3] as Int64? {
+      counted = StoreInstant(milliseconds: from) + uptime.span
+    }
+  }
+
+  init(latest: StoreInstant) { self.latest = latest }
+
+  /// Takes the times of the open records back with the clock, so that no lease outlasts its owner by hours. All other
+  /// records keep their ends, and are thus kept longer.
+  ///
+  /// Reads every record, and is therefore done only after a clock was wrong.
+  static func takeBack(_ database: Database, by excess: Milliseconds, to now: StoreInstant) throws {
+    try database.inTransaction(.immediate) {
+      try database.execute(
+        sql: """
+          UPDATE record SET at = max(:now, at - :excess), first_seen = min(first_seen, :now)
+          WHERE state IN (1, 2) AND at > :now
+          """,
+        arguments: ["excess": excess.count, "now": now.milliseconds])
+      try database.execute(sql: "UPDATE clock SET latest = ?, high = 0", arguments: [now.milliseconds])
+      return .commit
+    }
+  }
 }
 
 extension StoreInstant {
   static func - (instant: StoreInstant, span: Milliseconds) -> StoreInstant {
     instant + Milliseconds(-span.count)
   }
-}
-
-extension Milliseconds {
-  fileprivate var magnitude: Milliseconds { Milliseconds(count < 0 ? -max(count, -.max) : count) }
 }
 
 /// The time since the machine was started, with the identity of that start: evidence of how long Semel was stopped that
@@ -154,24 +134,5 @@ struct MachineUptime {
     else { return nil }
     return MachineUptime(
       startID: String(startID), span: Milliseconds(Int64(max(0, min(seconds * 1000, 1e15)))))
-  }
-}
-
-/// The correction of times that were written while the clock was ahead.
-enum ClockRepair {
-  /// Moves back all times of the records that were written far ahead of `now`. A record that has only an end (a
-  /// released record, a tombstone, a fence) is unchanged, and is thus kept longer.
-  ///
-  /// Reads every record, and is therefore done only after a clock was wrong.
-  static func moveBack(_ database: Database, by span: Milliseconds, now: StoreInstant) throws {
-    try database.execute(
-      sql: """
-        UPDATE record SET at = at - :span, first_seen = min(first_seen, :now), expires_at = expires_at - :span,
-          kept_until = kept_until - :span, sweep_at = sweep_at - :span
-        WHERE at > :bound
-        """,
-      arguments: [
-        "span": span.count, "now": now.milliseconds, "bound": (now + StoreClock.bound).milliseconds,
-      ])
   }
 }

@@ -57,7 +57,7 @@ enum StoreFile {
     let latest: Int64
   }
 
-  /// Opens the file, and moves back times that were written while the clock was ahead.
+  /// Opens the file, unless the wall clock contradicts it.
   ///
   /// - Parameters:
   ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
@@ -71,38 +71,32 @@ enum StoreFile {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
-        let history = try history(database)
+        let history = try ClockHistory(database)
+        let clock = try clock(history, isWallTrusted: isWallTrusted, path: path)
         let isBehind = history.latest.milliseconds < minLatest
         let mark = try CopyMark.take(
           from: database, path: path, minGeneration: minGeneration, isBehind: isBehind,
           refusesLoss: refusesLoss)
         let warning = try FileSpace.prepare(database, path: path)
-        let clock = StoreClock(history: history, isWallTrusted: isWallTrusted)
-        if let excess = clock.excess {
-          try database.inTransaction(.immediate) {
-            try ClockRepair.moveBack(database, by: excess, now: clock.now())
-            return .commit
-          }
-        }
+        if let excess = clock.excess { try ClockHistory.takeBack(database, by: excess, to: clock.now()) }
         return Opened(
           queue: queue, clock: clock, warning: warning, mark: mark,
           isBehind: isBehind && mark.copiedAt == nil,
-          latest: min(history.latest, clock.expiry()).milliseconds)
+          latest: min(history.latest, clock.now()).milliseconds)
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)
     }
   }
 
-  private static func history(_ database: Database) throws -> ClockHistory {
-    guard let row = try Row.fetchOne(database, sql: "SELECT latest, high, machine, counted_from FROM clock")
-    else { return ClockHistory(latest: StoreInstant(milliseconds: 0)) }
-    var history = ClockHistory(latest: StoreInstant(milliseconds: row[0]))
-    history.high = StoreInstant(milliseconds: row[1])
-    if let uptime = MachineUptime.read(), row[2] as String? == uptime.startID, let from = row[3] as Int64? {
-      history.counted = StoreInstant(milliseconds: from) + uptime.span
+  private static func clock(
+    _ history: ClockHistory, isWallTrusted: Bool, path: String
+  ) throws(EmbeddedStoreError) -> StoreClock {
+    do throws(StoreClock.Apart) {
+      return try StoreClock(history: history, isWallTrusted: isWallTrusted)
+    } catch {
+      throw .clockApart(path: path, lead: error.lead)
     }
-    return history
   }
 
   private static func configuration() -> Configuration {
@@ -179,7 +173,7 @@ enum StoreFile {
 
   /// The columns that the first builds lack and ignore.
   private static let clockColumns = [
-    "high INTEGER NOT NULL DEFAULT 0",  // the latest time written by a wall clock that is in doubt; else 0
+    "high INTEGER NOT NULL DEFAULT 0",  // see ClockHistory
     "machine TEXT",  // the id of the machine's start
     "counted_from INTEGER",  // the time of that start
   ]

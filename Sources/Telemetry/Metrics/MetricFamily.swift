@@ -205,9 +205,6 @@ extension MetricFamily {
     .counter, "store_compressed_bytes_total",
     "Bytes of the responses that were compressed for the store: as they are, and as they are stored.",
     initial: .none)
-  public static let storeExpiryHeld = MetricFamily(
-    .gauge, "store_expiry_held",
-    "1 while the embedded store holds expiry back, because the wall clock differs from its file.")
 
   public static let storeDoubts = MetricFamily(
     .gauge, "store_doubts",
@@ -308,7 +305,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,
-    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeCompressedBytes, storeExpiryHeld,
+    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeCompressedBytes,
     storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

@@ -1,4 +1,7 @@
+import GRDB
 import Idempotency
+import Logging
+import TestSupport
 import Testing
 
 @testable import Store
@@ -14,105 +17,104 @@ struct StoreClockTests {
   private func clock(
     wall: StoreInstant, latest: StoreInstant = latest, high: StoreInstant? = nil,
     counted: StoreInstant? = nil, isTrusted: Bool = false
-  ) -> StoreClock {
+  ) throws(StoreClock.Apart) -> StoreClock {
     var history = ClockHistory(latest: latest)
     if let high { history.high = high }
     history.counted = counted
-    return StoreClock(history: history, isWallTrusted: isTrusted, wall: wall, boot: Self.boot)
+    return try StoreClock(history: history, isWallTrusted: isTrusted, wall: wall, boot: Self.boot)
   }
 
-  @Test func `time advances with the boot-time clock`() {
-    let clock = clock(wall: StoreInstant(milliseconds: 1000), latest: StoreInstant(milliseconds: 0))
+  private static func back(_ span: Milliseconds) -> Milliseconds { Milliseconds(-span.count) }
+
+  @Test func `time advances with the boot-time clock`() throws {
+    let clock = try clock(wall: StoreInstant(milliseconds: 1000), latest: StoreInstant(milliseconds: 0))
     #expect(clock.now(boot: Self.boot) == StoreInstant(milliseconds: 1000))
     #expect(clock.now(boot: Self.boot + 250) == StoreInstant(milliseconds: 1250))
-    #expect(clock.doubt == nil)
   }
 
-  @Test func `a wall clock slightly behind the file starts at the file's time`() {
-    let clock = clock(wall: Self.latest - 8000)
-    #expect(clock.now(boot: Self.boot + 1) == Self.latest + 1)
-    #expect(clock.doubt == nil)
+  @Test func `a wall clock slightly behind the file starts at the file's time`() throws {
+    let wall = Self.latest - 8000
+    for isTrusted in [false, true] {
+      #expect(try clock(wall: wall, isTrusted: isTrusted).now(boot: Self.boot + 1) == Self.latest + 1)
+    }
   }
 
-  @Test func `a wall clock far ahead is used for writing, and nothing expires by it`() {
-    let clock = clock(wall: Self.latest + Self.day)
-    #expect(clock.doubt == .init(lead: Self.day, wallIsAhead: true))
-    #expect(clock.now(boot: Self.boot + 5) == Self.latest + Self.day + 5)
-    #expect(clock.expiry(boot: Self.boot + 5) == Self.latest + 5)
+  @Test func `a wall clock more than an hour apart from the file is refused`() throws {
+    for lead in [Self.hour + 1, Self.day, Self.back(Self.hour + 1), Self.back(Self.day)] {
+      #expect(throws: StoreClock.Apart(lead: lead)) { try clock(wall: Self.latest + lead) }
+    }
+    for lead in [Self.hour, Self.back(Self.hour)] {
+      #expect(try clock(wall: Self.latest + lead).now(boot: Self.boot) >= Self.latest)
+    }
   }
 
-  @Test func `a long stop on a running machine raises no doubt`() {
+  @Test func `a long stop on a running machine is no reason to refuse the clock`() throws {
     let wall = Self.latest + Self.day
-    #expect(clock(wall: wall, counted: wall - 20).doubt == nil)
+    #expect(try clock(wall: wall, counted: wall - 20).now(boot: Self.boot) == wall)
     // And what it counted shows that the clock is wrong, however long the stop was.
-    let wrong = clock(wall: wall + Self.day, counted: wall)
-    #expect(wrong.expiry(boot: Self.boot) == wall)
+    #expect(throws: StoreClock.Apart(lead: Self.day)) { try clock(wall: wall + Self.day, counted: wall) }
   }
 
-  @Test func `a wall clock that is set right is believed at once`() {
-    var ahead = clock(wall: Self.latest + Self.day)
-    #expect(ahead.finding(wall: Self.latest + Self.day + 1000, boot: Self.boot + 1000) == nil)
-    #expect(ahead.finding(wall: Self.latest + 900, boot: Self.boot + 2000) == .earlierIsRight)
-    ahead.settle(.earlierIsRight)
-    #expect(ahead.now(boot: Self.boot + 2000) == Self.latest + 2000)
-    var behind = clock(wall: Self.latest - Self.day)
-    #expect(behind.now(boot: Self.boot) == Self.latest)
-    #expect(behind.expiry(boot: Self.boot) == Self.latest - Self.day)
-    #expect(behind.finding(wall: Self.latest + 900, boot: Self.boot + 2000) == .laterIsRight)
-    behind.settle(.laterIsRight)
-    #expect(behind.expiry(boot: Self.boot) == Self.latest)
-  }
-
-  @Test func `a wall clock that has run on for a day is believed`() {
-    var ahead = clock(wall: Self.latest + Self.day)
-    let later = Self.latest + Self.day + Self.day
-    #expect(ahead.finding(wall: later, boot: Self.boot + Self.day) == .laterIsRight)
-    var behind = clock(wall: Self.latest - Self.day)
-    #expect(behind.finding(wall: Self.latest, boot: Self.boot + Self.day) == .earlierIsRight)
-  }
-
-  @Test func `the operator's trust_clock ends a doubt, and returns the span to move back`() {
-    #expect(clock(wall: Self.latest + Self.day, isTrusted: true).doubt == nil)
-    #expect(clock(wall: Self.latest + Self.day, isTrusted: true).excess == nil)
-    let behind = clock(wall: Self.latest - Self.day, isTrusted: true)
+  @Test
+  func
+    `the operator's trust_clock takes the wall clock's time, and finds how far the file is ahead`()
+    throws
+  {
+    let ahead = try clock(wall: Self.latest + Self.day, isTrusted: true)
+    #expect(ahead.now(boot: Self.boot) == Self.latest + Self.day)
+    #expect(ahead.excess == nil)
+    let behind = try clock(wall: Self.latest - Self.day, isTrusted: true)
     #expect(behind.now(boot: Self.boot) == Self.latest - Self.day)
     #expect(behind.excess == Self.day)
   }
 
-  @Test func `after a start with a clock ahead, its records are moved back`() {
-    let clock = clock(wall: Self.latest + 5000, high: Self.latest + Self.day)
-    #expect(clock.doubt == nil)
+  @Test func `times that an earlier version wrote by a clock in doubt count as written ahead`() throws {
+    let clock = try clock(wall: Self.latest + 5000, high: Self.latest + Self.day)
     #expect(clock.excess == Self.day - 5000)
   }
 
-  @Test func `a step of the clock during the process is reported once and changes nothing`() {
-    var clock = clock(wall: Self.latest)
-    #expect(clock.finding(wall: Self.latest + Self.day, boot: Self.boot) == .stepped(Self.day))
-    #expect(clock.finding(wall: Self.latest + Self.day, boot: Self.boot) == nil)
+  @Test func `a step of the clock during the process changes nothing, and is known`() throws {
+    let clock = try clock(wall: Self.latest)
+    #expect(clock.lead(of: Self.latest + Self.day, boot: Self.boot) == Self.day)
+    #expect(clock.lead(of: Self.latest + 5000, boot: Self.boot) == nil)
     #expect(clock.now(boot: Self.boot) == Self.latest)
   }
 
-  @Test func `records that have expired by the later time alone are held`() {
-    let now = Self.latest + Self.day
-    let hold = ExpiryHold(now: now, lead: Self.day)
-    let completion = Samples.completion(retention: .seconds(60), remember: .seconds(90))
-    func entry(at: StoreInstant) -> StoredEntry {
-      let request = Samples.request()
-      let step = RecordRules.claim(nil, request, now: at, requestedAt: Self.boot)
-      guard case .put(let claimed) = step.change, case .granted(let claim) = step.outcome,
-        case .put(let completed) = RecordRules.complete(claimed, claim, with: completion, now: at).change
-      else { preconditionFailure("no record") }
-      return completed
+  @Test(arguments: [false, true])
+  func `a file that was written two days ahead is refused, unless the clock is vouched for`(
+    isOfEarlierVersion: Bool
+  ) async throws {
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let path = directory.file("semel.db")
+    let logger = Logger(label: "test")
+    let first = try EmbeddedStore(path: path, logger: logger)
+    let (completed, held) = (try await first.completed(), try await first.granted(Samples.request()))
+    await first.close()
+    let span = Milliseconds.seconds(48 * 3600)
+    let queue = try DatabaseQueue(path: path)
+    try await queue.write { database in
+      try database.execute(
+        sql: "UPDATE record SET at = at + ?1, first_seen = first_seen + ?1, expires_at = expires_at + ?1, "
+          + "kept_until = kept_until + ?1, sweep_at = sweep_at + ?1", arguments: [span.count])
+      // An earlier version that was in doubt left the right time as the latest one.
+      let column = isOfEarlierVersion ? "high" : "latest"
+      try database.execute(sql: "UPDATE clock SET \(column) = latest + ?", arguments: [span.count])
     }
-    let held = entry(at: Self.latest - 1000)
-    #expect(held.standing(now: now) == .absent)
-    guard case .completed(let record) = held.held(by: hold).standing(now: now) else {
-      Issue.record("not held")
-      return
+    try queue.close()
+    if !isOfEarlierVersion {
+      let error = #expect(throws: EmbeddedStoreError.self) { try EmbeddedStore(path: path, logger: logger) }
+      guard case .clockApart(_, let lead) = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(lead < Self.back(Self.day))
     }
-    #expect(record.remaining == .seconds(59))
-    #expect(entry(at: Self.latest - .seconds(90)).held(by: hold).standing(now: now) == .absent)
-    let fresh = entry(at: now)
-    #expect(fresh.held(by: hold) == fresh)
+    let second = try EmbeddedStore(path: path, isWallTrusted: !isOfEarlierVersion, logger: logger)
+    #expect(try await second.find(completed.id).name == .completed)
+    // Its lease, of less than a minute, ends when it would have ended.
+    let standing = try await second.find(held.id)
+    guard case .inFlight(let left, _) = standing else { throw Unexpected(what: "\(standing)") }
+    #expect(left <= held.lease)
+    #expect(try await second.granted(Samples.request()).firstSeen < held.firstSeen + Self.hour)
+    await second.close()
+    try await EmbeddedStore(path: path, logger: logger).close()
   }
 }

@@ -46,7 +46,6 @@ extension Metrics {
         MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0),
         MetricFigure(.storeUp, figures.isAvailable ? 1 : 0), MetricFigure(.storeFailovers, 0),
         MetricFigure(.storeSuspects, 0), MetricFigure(.storeSweepFailures, figures.sweepFailures),
-        MetricFigure(.storeIndexRepairs, figures.indexRepairs),
         MetricFigure(.storeFile, figures.databaseBytes, ("part", "database")),
         MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
         MetricFigure(.storeFile, figures.logBytes, ("part", "log")),

@@ -5,7 +5,6 @@ final class EmbeddedCounters: Sendable {
   let commits = Atomic<Int>(0)
   let swept = Atomic<Int>(0)
   let sweepFailures = Atomic<Int>(0)
-  let indexRepairs = Atomic<Int>(0)
   let databaseBytes = Atomic<Int>(0)
   let logBytes = Atomic<Int>(0)
   let freeBytes = Atomic<Int>(0)
@@ -23,8 +22,6 @@ public struct EmbeddedFigures: Equatable, Sendable {
   public let freeBytes: Int
   /// The number of sweep steps that failed.
   public let sweepFailures: Int
-  /// The number of indexes that were rebuilt.
-  public let indexRepairs: Int
   /// The number of starts of this process on a copy in which keys may be missing, or in the place of a database that
   /// was deleted.
   public let losses: Int
@@ -36,7 +33,6 @@ public struct EmbeddedFigures: Equatable, Sendable {
     logBytes = counters.logBytes.load(ordering: .relaxed)
     freeBytes = counters.freeBytes.load(ordering: .relaxed)
     sweepFailures = counters.sweepFailures.load(ordering: .relaxed)
-    indexRepairs = counters.indexRepairs.load(ordering: .relaxed)
     losses = counters.losses.load(ordering: .relaxed)
     isAvailable = counters.isAvailable.load(ordering: .relaxed)
   }

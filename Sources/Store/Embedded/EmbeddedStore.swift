@@ -95,7 +95,6 @@ public final class EmbeddedStore: RecordStore {
         retried with them run again
         """, metadata: ["file": "\(path)"])
     }
-    if let warning = opened.warning { logger.warning("\(warning)") }
     if let excess = opened.clock.excess {
       logger.warning(
         "store: the clock was ahead when the database was last written; completed records are kept so much longer",

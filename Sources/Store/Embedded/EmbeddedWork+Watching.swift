@@ -45,31 +45,15 @@ extension EmbeddedWork {
     writesAgain()
   }
 
-  /// Rebuilds the sweep index, because one damaged page of it makes every change fail. False if the rebuilding fails,
-  /// or is not due yet.
-  @discardableResult
-  func repairIndex() -> Bool {
-    guard housekeeping.repairing.isDue() else { return false }
-    isIndexSuspect = false
-    housekeeping.repairing.failed()
-    do {
-      try SweepIndex.rebuild(database)
-    } catch {
-      logger.error(
-        """
-        store: the database is damaged, and its sweep index could not be made anew; stop Semel and run sqlite3 FILE \
-        .recover into a new file
-        """,
-        metadata: ["error": "\(error)", "file": "\(presence.path)"])
-      return false
-    }
-    writer.counters.indexRepairs.add(1, ordering: .relaxed)
+  /// Reports that a page of the database cannot be read. What needs the page is refused, and the rest goes on.
+  func noteDamage(_ error: SQLError) {
+    guard error.isCorrupt, DispatchTime.now() >= housekeeping.nextDamageWarning else { return }
+    housekeeping.nextDamageWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
     logger.error(
       """
-      store: a page of the database is damaged; its sweep index was made anew, in case that it was one of it. Check the \
-      disk, and the file with PRAGMA integrity_check
-      """, metadata: ["file": "\(presence.path)"])
-    return true
+      store: a page of the database is damaged, and changes that need it are refused; check the disk, stop Semel, and \
+      mend the file (deploy/manual/store.md, a damaged file)
+      """, metadata: ["error": "\(error.text)", "file": "\(presence.path)"])
   }
 
   /// Warns while a start would refuse the wall clock, which was set while the process runs.
@@ -81,27 +65,5 @@ extension EmbeddedWork {
       store: the wall clock was set while Semel runs. The store's time goes on; while they differ so, a start is refused, \
       but for one with store.trust_clock: true
       """, metadata: ["by_ms": "\(lead.count)"])
-  }
-}
-
-/// The index by which the sweeper finds the entries that are due.
-enum SweepIndex {
-  /// Rebuilds the index from the table.
-  static func rebuild(_ database: Database) throws {
-    do {
-      try database.execute(sql: "REINDEX record_sweep")
-    } catch {
-      try replace(database)
-    }
-  }
-
-  /// Deletes the index from the schema and creates another one, because SQLite cannot drop an index whose pages it
-  /// cannot read. Those pages stay in the file until the next VACUUM.
-  private static func replace(_ database: Database) throws {
-    defer { try? database.execute(sql: "PRAGMA writable_schema = RESET") }
-    try database.execute(sql: "PRAGMA writable_schema = ON")
-    try database.execute(sql: "DELETE FROM sqlite_master WHERE name = 'record_sweep'")
-    try database.execute(sql: "PRAGMA writable_schema = RESET")
-    try database.execute(sql: "CREATE INDEX record_sweep ON record (sweep_at)")
   }
 }

@@ -25,10 +25,6 @@ final class EmbeddedWork {
   /// The maximum size of the responses that one transaction reads, in bytes, before the rest of its group waits for the
   /// next one: many claims of large records must not fill the memory before their callers have counted what they hold.
   private static let maxBytesRead = 8 << 20
-  /// Whether a damaged page was met, which may belong to the sweep index.
-  var isIndexSuspect = false
-  /// Whether a command runs again after the index was made anew.
-  private var isRepeating = false
 
   var logger: Logger { writer.logger }
   var busyMilliseconds: Int32 { Int32(clamping: writer.timeout.count) }
@@ -99,18 +95,9 @@ final class EmbeddedWork {
     }
   }
 
-  /// Fails the commands of a group, or runs each by itself: one damaged page must not fail the others. If that page is
-  /// one of the index, the command runs again once the index is made anew.
+  /// Fails the commands of a group, or runs each by itself: one damaged page must not fail the others.
   private func failed(_ group: ArraySlice<any EmbeddedRequest>, _ error: TransactionError) {
-    if case .rolledBack(let error) = error, error.isCorrupt {
-      isIndexSuspect = true
-      if group.count == 1, !isRepeating, repairIndex() {
-        isRepeating = true
-        _ = runPart(of: group)
-        isRepeating = false
-        return
-      }
-    }
+    if case .rolledBack(let error) = error { noteDamage(error) }
     if group.count > 1, error.isOfOneCommand {
       for request in group { _ = runPart(of: [request]) }
       return

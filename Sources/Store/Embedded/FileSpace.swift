@@ -8,8 +8,6 @@ struct FileSpace: Equatable {
   static let logLimit = 16 << 20
   /// The length of the log, in bytes, from which it is emptied explicitly, and the operator is warned if that fails.
   static let logBound = 64 << 20
-  /// The maximum content of a file that is rebuilt at start to enable `auto_vacuum`, in bytes: half a second.
-  private static let rebuildBound = 64 << 20
   /// The minimum number of pages that are kept free for later use: 4 MiB. If it is more, a quarter of the pages in use
   /// is kept free.
   private static let minFreePages = 1024
@@ -28,29 +26,6 @@ struct FileSpace: Equatable {
 
   /// The number of free pages to return to the system.
   var excessPages: Int { max(0, freePages - max(Self.minFreePages, (pages - freePages) / 4)) }
-
-  /// Sets the limits of a connection. Rebuilds a small file of the first builds, which could not shrink.
-  ///
-  /// - Returns: Advice for the operator if such a file was not rebuilt; otherwise `nil`.
-  static func prepare(_ database: Database, path: String) throws -> String? {
-    _ = try Int.fetchOne(database, sql: "PRAGMA journal_size_limit = \(logLimit)")
-    let incremental = 2
-    guard try Int.fetchOne(database, sql: "PRAGMA auto_vacuum") != incremental else { return nil }
-    let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
-    let free = try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
-    let size = try Int.fetchOne(database, sql: "PRAGMA page_size") ?? 0
-    if (pages - free) * size <= rebuildBound {
-      do {
-        try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-        try database.execute(sql: "VACUUM")
-        return nil
-      } catch {
-        // There is no room for a copy, or another process reads the file. The store works nevertheless.
-      }
-    }
-    return "store \(path): the file was made by an earlier version and cannot shrink; to let it, stop Semel "
-      + "once and run sqlite3 \(path) 'PRAGMA auto_vacuum = INCREMENTAL; VACUUM'"
-  }
 }
 
 /// Empties SQLite's log explicitly.

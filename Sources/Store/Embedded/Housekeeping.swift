@@ -24,12 +24,12 @@ struct Housekeeping {
   static let warningPause: UInt64 = 600_000_000_000
 
   var sweeping = RetryPause()
-  var repairing = RetryPause()
   var shrinking = RetryPause()
   var touchedAt = DispatchTime.now()
   var nextLook = DispatchTime.now()
   var nextLogWarning = DispatchTime.now()
   var nextClockWarning = DispatchTime.now()
+  var nextDamageWarning = DispatchTime.now()
 }
 
 /// The prepared statements of the housekeeping.
@@ -64,7 +64,6 @@ extension EmbeddedWork {
       noteLatest()
       watchClock()
       watchLog()
-      if isIndexSuspect { repairIndex() }
       if DispatchTime.now().uptimeNanoseconds - housekeeping.touchedAt.uptimeNanoseconds
         >= Housekeeping.touchPause || hinderedAt != nil
       {
@@ -127,10 +126,7 @@ extension EmbeddedWork {
     guard !error.isOfDevice else { return }
     housekeeping.sweeping.failed()
     logger.error("store: sweeping failed; it pauses, longer each time", metadata: ["error": "\(error)"])
-    guard case .rolledBack(let error) = error, error.isCorrupt else { return }
-    isIndexSuspect = true
-    // After a successful repair, the sweeper need not pause.
-    if repairIndex() { housekeeping.sweeping.succeeded() }
+    if case .rolledBack(let error) = error { noteDamage(error) }
   }
 
   /// Returns free space to the system. True if there is more of it.

@@ -48,8 +48,6 @@ enum StoreFile {
   struct Opened {
     let queue: DatabaseQueue
     let clock: StoreClock
-    /// Advice for the operator; `nil` if there is none.
-    let warning: String?
     let mark: CopyMark.Found
     /// Whether the file is older than it has been at this path, and is no copy that is marked as such.
     let isBehind: Bool
@@ -77,10 +75,9 @@ enum StoreFile {
         let mark = try CopyMark.take(
           from: database, path: path, minGeneration: minGeneration, isBehind: isBehind,
           refusesLoss: refusesLoss)
-        let warning = try FileSpace.prepare(database, path: path)
         if let excess = clock.excess { try ClockHistory.takeBack(database, by: excess, to: clock.now()) }
         return Opened(
-          queue: queue, clock: clock, warning: warning, mark: mark,
+          queue: queue, clock: clock, mark: mark,
           isBehind: isBehind && mark.copiedAt == nil,
           latest: min(history.latest, clock.now()).milliseconds)
       }
@@ -109,7 +106,8 @@ enum StoreFile {
 
   private static func prepare(_ database: Database, path: String) throws {
     let (found, isEmpty) = try checkFormat(database, path: path)
-    // Takes effect only in a file without tables, before its first page is written.
+    // Takes effect only in a file without tables, before its first page is written. A file of the first builds never
+    // gets smaller.
     if isEmpty { try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
       throw EmbeddedStoreError.cannotOpen(path: path, reason: "its file system has no write-ahead log")
@@ -118,6 +116,7 @@ enum StoreFile {
     try database.execute(sql: "PRAGMA synchronous = FULL")
     // 16 MiB of pages, because IDs are random and every command needs another page.
     try database.execute(sql: "PRAGMA cache_size = -16384")
+    _ = try Int.fetchOne(database, sql: "PRAGMA journal_size_limit = \(FileSpace.logLimit)")
     try createTables(database, found: found)
   }
 
@@ -150,7 +149,7 @@ enum StoreFile {
     }
     // Files of the first builds lack this table. Those builds ignore it.
     try database.execute(sql: factSchema)
-    // The index is missing if a process died while it replaced a damaged one.
+    // The index is missing if an earlier version died while it replaced a damaged one.
     try database.execute(sql: "CREATE INDEX IF NOT EXISTS record_sweep ON record (sweep_at)")
     try add(clockColumns, to: "clock", unless: "high", database)
     try add(["origin TEXT"], to: "record", unless: "origin", database)

@@ -196,9 +196,6 @@ extension MetricFamily {
     .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
     .counter, "store_sweep_failures_total", "Steps of the embedded store's sweeper that failed.")
-  public static let storeIndexRepairs = MetricFamily(
-    .counter, "store_index_repairs_total",
-    "Indexes that the embedded store made anew because a page was damaged.")
   public static let storeFile = MetricFamily(
     .gauge, "store_file_bytes", "The embedded store's database, what of it is free, and SQLite's log.")
   public static let storeCompressedBytes = MetricFamily(
@@ -305,7 +302,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,
-    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeCompressedBytes,
+    storeSwept, storeSweepFailures, storeFile, storeCompressedBytes,
     storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

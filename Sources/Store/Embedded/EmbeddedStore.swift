@@ -17,7 +17,7 @@ public final class EmbeddedStore: RecordStore {
   private let presence: FilePresence
   private let lock: FileLock
   private let codec: OutcomeCodec
-  /// The number below which no attempt of this generation is: see `CopyMark`.
+  /// The number below which no attempt of this generation is: see `FileLoss`.
   private let firstAttempts: Int
 
   /// Opens the file, or creates it. Blocks; called once, at start.
@@ -48,10 +48,10 @@ public final class EmbeddedStore: RecordStore {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(
-      path, isWallTrusted: isWallTrusted, refusesLoss: requiresDurable, minGeneration: lock.minGeneration,
-      minLatest: lock.minLatest)
-    lock.keep(generation: opened.mark.generation, latest: opened.latest)
-    Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
+      path, isWallTrusted: isWallTrusted, refusesLoss: requiresDurable, note: lock.found,
+      isGone: lock.isDatabaseGone)
+    lock.keep(generation: opened.generation, latest: opened.latest)
+    Self.log(opened, path: path, to: logger)
     monitor = StoreMonitor(.serving)
     let writer = EmbeddedWriter(
       clock: opened.clock, timeout: timeout, logBound: logBound, monitor: monitor, logger: logger)
@@ -61,10 +61,8 @@ public final class EmbeddedStore: RecordStore {
     self.writer = writer
     self.lock = lock
     self.codec = codec
-    firstAttempts = opened.mark.generation * Claim.attemptsPerGeneration
-    if opened.mark.copiedAt != nil || opened.isBehind || lock.isDatabaseGone {
-      writer.counters.losses.add(1, ordering: .relaxed)
-    }
+    firstAttempts = opened.generation * Claim.attemptsPerGeneration
+    if opened.loss != nil { writer.counters.losses.add(1, ordering: .relaxed) }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
       writer.run(on: database, presence, under: lock)
@@ -73,27 +71,9 @@ public final class EmbeddedStore: RecordStore {
 
   deinit { writer.queue.close() }
 
-  private static func log(_ opened: StoreFile.Opened, path: String, isGone: Bool, to logger: Logger) {
-    if isGone {
-      logger.critical(
-        """
-        store: the database was deleted or emptied since Semel ran last, and is made anew: all recorded outcomes are gone, and \
-        requests that are retried now run again
-        """, metadata: ["file": "\(path)"])
-    }
-    if opened.isBehind {
-      logger.critical(
-        """
-        store: the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was put \
-        in its place; the newest recorded outcomes are gone, and requests that are retried with their keys run again
-        """, metadata: ["file": "\(path)"])
-    }
-    if let copiedAt = opened.mark.copiedAt {
-      logger.critical(
-        """
-        store: the file is a copy of \(CopyMark.text(copiedAt)); keys that came after it are forgotten, and requests that are \
-        retried with them run again
-        """, metadata: ["file": "\(path)"])
+  private static func log(_ opened: StoreFile.Opened, path: String, to logger: Logger) {
+    if let loss = opened.loss {
+      logger.critical("store: \(loss.report(at: path))", metadata: ["file": "\(path)"])
     }
     if let excess = opened.clock.excess {
       logger.warning(

@@ -10,12 +10,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   /// The file is another program's database.
   case foreignDatabase(path: String)
   case newerFormat(path: String, found: Int, known: Int)
-  /// A database was there before, and its records must not be lost silently.
-  case databaseGone(path: String)
-  /// The database is older than it has been, and the records since must not be lost silently.
-  case databaseBehind(path: String)
-  /// The file is a copy of an earlier moment, in which keys may be missing.
-  case copy(path: String, madeAt: Int64)
+  /// Records were lost, and must not be lost silently.
+  case loss(path: String, FileLoss)
   /// The wall clock is more than an hour apart from the last time in the file; `lead` is negative if it is behind.
   case clockApart(path: String, lead: Milliseconds)
   case cannotOpen(path: String, reason: String)
@@ -33,16 +29,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
       "store \(path): the database belongs to another program; mend store.path"
     case .newerFormat(let path, let found, let known):
       "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
-    case .databaseGone(let path):
-      "store \(path): the database was deleted or emptied since Semel ran last, and store.require_durable is set: "
-        + "restore the file, or start once with require_durable: false to continue without all recorded outcomes"
-    case .databaseBehind(let path):
-      "store \(path): the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was "
-        + "put in its place, and store.require_durable is set: restore the file with its log, or start once with "
-        + "require_durable: false to continue without the newest outcomes"
-    case .copy(let path, let madeAt):
-      "store \(path): a copy of \(CopyMark.text(madeAt)), in which newer keys are missing, and store.require_durable is set: "
-        + "restore the file itself, or start once with require_durable: false to continue without them"
+    case .loss(let path, let loss):
+      "store \(path): \(loss.refusal(at: path))"
     case .clockApart(let path, let lead):
       Self.text(path, clockApart: lead)
     case .cannotOpen(let path, let reason):

@@ -20,12 +20,8 @@ final class FileLock: Sendable {
   let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
-  /// The generation below which the database's own is behind: that of an earlier database at this path, or the next one
-  /// if that is gone.
-  let minGeneration: Int
-  /// The time of the last change, in milliseconds since 1970, before which the database has lost changes; 0 if it is
-  /// gone, or none is known.
-  let minLatest: Int64
+  /// The content of the side file when it was locked.
+  let found: LockNote
   private let held: Mutex<Held>
 
   private struct Held {
@@ -36,7 +32,8 @@ final class FileLock: Sendable {
 
     mutating func write(_ note: LockNote) {
       guard note != self.note, let descriptors else { return }
-      FileLock.write(note, to: descriptors.side, isSynced: note.generation != self.note.generation)
+      let isSynced = note.generation != self.note.generation || note.latest < self.note.latest
+      FileLock.write(note, to: descriptors.side, isSynced: isSynced)
       self.note = note
     }
   }
@@ -52,15 +49,12 @@ final class FileLock: Sendable {
     let wasThere = FilePresence.length(of: path) > 0
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)
-    let found = hadSide || wasThere ? Self.note(in: side) : .new
+    let found = hadSide || wasThere ? Self.note(in: side) : LockNote.new
+    self.found = found
     isDatabaseGone = hadSide && !wasThere && !found.isNew
-    var note = found
-    if isDatabaseGone { note.databaseIsGone() }
-    minGeneration = note.generation
-    minLatest = note.latest
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
-      if refusesLoss, isDatabaseGone { throw .databaseGone(path: path) }
+      if refusesLoss, isDatabaseGone { throw .loss(path: path, .gone) }
       descriptor = try Self.lockDatabase(path)
     } catch {
       Self.unlockSide(side)
@@ -70,9 +64,9 @@ final class FileLock: Sendable {
       invariantBroken("an open file without an identity")
     }
     database = identity
-    held = Mutex(Held(descriptors: Descriptors(side: side, database: descriptor), note: note))
-    // Before the database is made anew: otherwise a crash in between would hide that the earlier one is gone.
-    Self.write(note, to: side, isSynced: note != found)
+    held = Mutex(Held(descriptors: Descriptors(side: side, database: descriptor), note: found))
+    // The note of a database that is gone stays until its successor is whole: a crash in between hides nothing.
+    Self.write(found, to: side, isSynced: false)
   }
 
   /// Notes the generation of the database that was opened, and the time of its last change, in milliseconds since 1970.

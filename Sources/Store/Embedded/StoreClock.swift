@@ -95,16 +95,12 @@ struct ClockHistory: Equatable, Sendable {
   ///
   /// Reads every record, and is therefore done only after a clock was wrong.
   static func takeBack(_ database: Database, by excess: Milliseconds, to now: StoreInstant) throws {
-    try database.inTransaction(.immediate) {
-      try database.execute(
-        sql: """
-          UPDATE record SET at = max(:now, at - :excess), first_seen = min(first_seen, :now)
-          WHERE state IN (1, 2) AND at > :now
-          """,
-        arguments: ["excess": excess.count, "now": now.milliseconds])
-      try database.execute(sql: "UPDATE clock SET latest = ?, high = 0", arguments: [now.milliseconds])
-      return .commit
-    }
+    try database.execute(
+      sql: """
+        UPDATE record SET at = max(:now, at - :excess), first_seen = min(first_seen, :now)
+        WHERE state IN (1, 2) AND at > :now
+        """,
+      arguments: ["excess": excess.count, "now": now.milliseconds])
   }
 }
 

@@ -48,22 +48,21 @@ enum StoreFile {
   struct Opened {
     let queue: DatabaseQueue
     let clock: StoreClock
-    let mark: CopyMark.Found
-    /// Whether the file is older than it has been at this path, and is no copy that is marked as such.
-    let isBehind: Bool
-    /// The time of the last change in the file, or an earlier one, in milliseconds since 1970.
+    let loss: FileLoss?
+    let generation: Int
+    /// The time of the last change in the file, in milliseconds since 1970.
     let latest: Int64
   }
 
-  /// Opens the file, unless the wall clock contradicts it.
+  /// Opens the file, unless the wall clock contradicts it. A file that is refused stays as it is.
   ///
   /// - Parameters:
   ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
-  ///   - minGeneration: The generation of attempt numbers that the file takes over if its own is below it.
-  ///   - minLatest: The time of the last change, in milliseconds since 1970, before which the file has lost changes.
+  ///   - note: The content of the file beside it.
+  ///   - isGone: Whether the database was deleted or emptied before.
   static func opened(
-    _ path: String, isWallTrusted: Bool, refusesLoss: Bool = false, minGeneration: Int = 0,
-    minLatest: Int64 = 0
+    _ path: String, isWallTrusted: Bool, refusesLoss: Bool = false, note: LockNote = .new,
+    isGone: Bool = false
   ) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
@@ -71,15 +70,19 @@ enum StoreFile {
         try prepare(database, path: path)
         let history = try ClockHistory(database)
         let clock = try clock(history, isWallTrusted: isWallTrusted, path: path)
-        let isBehind = history.latest.milliseconds < minLatest
-        let mark = try CopyMark.take(
-          from: database, path: path, minGeneration: minGeneration, isBehind: isBehind,
-          refusesLoss: refusesLoss)
-        if let excess = clock.excess { try ClockHistory.takeBack(database, by: excess, to: clock.now()) }
+        let found = try FileGeneration.loss(in: database, latest: history.latest.milliseconds, note: note)
+        let loss = isGone ? .gone : found
+        if refusesLoss, let loss { throw EmbeddedStoreError.loss(path: path, loss) }
+        let now = clock.now()
+        var generation = 0
+        try database.inTransaction(.immediate) {
+          generation = try FileGeneration.take(in: database, note: note, after: loss)
+          if let excess = clock.excess { try ClockHistory.takeBack(database, by: excess, to: now) }
+          try database.execute(sql: "UPDATE clock SET latest = ?, high = 0", arguments: [now.milliseconds])
+          return .commit
+        }
         return Opened(
-          queue: queue, clock: clock, mark: mark,
-          isBehind: isBehind && mark.copiedAt == nil,
-          latest: min(history.latest, clock.now()).milliseconds)
+          queue: queue, clock: clock, loss: loss, generation: generation, latest: now.milliseconds)
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)

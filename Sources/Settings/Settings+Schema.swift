@@ -44,8 +44,8 @@ extension Settings {
       "the page with the problem codes in words, to which browsers are led from there")
     Member("readiness", \.readiness, .word, "`store`: `/readyz` fails while a store that has served fails")
     Member(
-      "allow_identity_change", \.allowsIdentityChange, .flag,
-      "`true` permits a change of how requests find their records")
+      Self.acceptance, \.acceptedChange, .acceptance,
+      "accepts the change of how requests find their records that has this digest, and no other one")
     // `check` reads these two once all others are known.
     Member(
       "defaults", \.routes, values: "a section", "the members that routes inherit", show: { _ in nil },
@@ -58,6 +58,9 @@ extension Settings {
     ).parts(RouteDraft.ownSchema.rows + RouteDraft.schema.rows, within: "routes[]")
     Member(shown: "warnings") { .texts($0.warnings.map(\.description)) }
   }
+
+  /// The name of the member that accepts one change of identity.
+  static let acceptance = "allow_identity_change"
 
   private static let backend = "{backend: {url: \"http://127.0.0.1:9000\"}}"
 
@@ -175,11 +178,6 @@ extension Settings {
       document["jwt"]?.warn(
         "is unused: no protected route has a part such as jwt:sub, so that no token is verified; name one, or take "
           + "this out")
-    }
-    if allowsIdentityChange {
-      document["allow_identity_change"]?.warn(
-        "stays in force: take it out again once this configuration runs, or a later change by mistake is accepted, too"
-      )
     }
     if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
       (document["routes"] ?? document["upstreams"])?.warn(

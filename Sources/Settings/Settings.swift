@@ -44,8 +44,8 @@ public struct Settings: Sendable, Hashable {
   public var policyDocument: PolicyPublication = .on
   /// The URL of the page that describes the problem codes in words, without a fragment; `nil` for none.
   public var policyPage: String?
-  /// Whether a reload may change the identity by which a route's records are found.
-  public var allowsIdentityChange = false
+  /// The change of what identifies requests that a start or a reload may make; `nil` for none.
+  public var acceptedChange: ConfigurationChange.Digest?
   /// The settings that are valid but probably a mistake, in the order of the file.
   public var warnings: [SettingsIssue] = []
 

@@ -4,11 +4,13 @@ import Testing
 /// The configurations that a namespace remembers.
 struct NamespaceTests {
   /// Starts the rig's process again with other members; its exit where it ends by itself.
-  private func restart(_ rig: Rig, _ change: (inout Configuration) -> Void) async throws {
+  private func restart(
+    _ rig: Rig, accepting acceptance: String = "", _ change: (inout Configuration) -> Void
+  ) async throws {
     try await rig.semel.kill()
     var changed = rig.configuration
     change(&changed)
-    try rig.semel.configure(rig.text(of: changed))
+    try rig.semel.configure(rig.text(of: changed) + acceptance)
   }
 
   /// The verdict of `semel check --live` on the rig's configuration.
@@ -28,10 +30,10 @@ struct NamespaceTests {
       try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
       let refused = try rig.semel.launch()
       #expect(try await refused.exit() == .code(78))
-      let message =
-        "routes[0].caller: is another than in orders in the configuration that used this namespace"
+      let message = "routes[0].caller: is another than in orders before"
       #expect(refused.errors.contains(message), "\(refused.errors)")
-      #expect(refused.errors.contains("allow_identity_change: true"))
+      let acceptance = try Rig.acceptance(in: refused.errors)
+      #expect(try Rig.acceptance(in: try await checkLive(rig).errors) == acceptance)
 
       // With the old one, in another name and with another retention, all is as it was.
       try rig.semel.configure(
@@ -39,15 +41,15 @@ struct NamespaceTests {
       try await rig.semel.start()
       expectReplayed(try await rig.order("k"), of: first)
 
-      try await restart(rig) {
-        $0.route["caller"] = "{parts: [address]}"
-        $0.top["allow_identity_change"] = "true"
-      }
+      try await restart(rig, accepting: acceptance) { $0.route["caller"] = "{parts: [address]}" }
       try await rig.semel.start()
       expectExecuted(try await rig.order("k"))
       try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
       try await rig.semel.start()
       expectReplayed(try await rig.order("k"), 201)
+      // It accepts no later change.
+      try await restart(rig, accepting: acceptance) { $0.route["caller"] = "{parts: ['header:X-User']}" }
+      #expect(try await rig.semel.launch().exit() == .code(78))
     }
   }
 
@@ -60,10 +62,14 @@ struct NamespaceTests {
       try await rig.semel.kill()
       var changed = rig.configuration
       changed.route["caller"] = "{parts: [address]}"
-      changed.top["allow_identity_change"] = "true"
+      try rig.semel.configure(rig.text(of: changed))
+      let refused = try rig.semel.launch()
+      #expect(try await refused.exit() == .code(78))
+      let acceptance = try Rig.acceptance(in: refused.errors)
       let port = taken == "admin" ? rig.semel.ports.admin : rig.semel.ports.proxy
       try rig.semel.configure(
-        rig.text(of: changed).replacing("127.0.0.1:\(port)", with: "127.0.0.1:\(rig.backend.port)"))
+        rig.text(of: changed).replacing("127.0.0.1:\(port)", with: "127.0.0.1:\(rig.backend.port)")
+          + acceptance)
       let failed = try rig.semel.launch()
       #expect(try await failed.exit() == .code(1))
       #expect(failed.errors.contains("cannot listen on 127.0.0.1:\(rig.backend.port)"), "\(failed.errors)")
@@ -121,7 +127,7 @@ struct NamespaceTests {
         check.exit == .code(78) && check.errors.contains("semel run refuses to start"), "\(check.errors)")
       let refused = try rig.semel.launch()
       #expect(try await refused.exit() == .code(78))
-      #expect(refused.errors.contains("routes[0].match: no route takes all requests"), "\(refused.errors)")
+      #expect(refused.errors.contains("routes[0].match: no route has the match"), "\(refused.errors)")
       #expect(rig.backend.runs(of: "k") == 1)
     }
   }
@@ -133,7 +139,7 @@ struct NamespaceTests {
       }
       let refused = try rig.semel.launch()
       #expect(try await refused.exit() == .code(78))
-      #expect(refused.errors.contains("routes[0].match: takes requests that orders"), "\(refused.errors)")
+      #expect(refused.errors.contains("routes[0].match: may take requests that orders"), "\(refused.errors)")
     }
   }
 
@@ -241,10 +247,10 @@ struct NamespaceTests {
       let ports = SemelProcess.Ports()
       var changed = rig.configuration
       changed.route["caller"] = "{parts: [address]}"
-      changed.top["allow_identity_change"] = "true"
-      let second = try await SemelProcess(
-        ports: ports,
-        configuration: changed.text(ports: ports, backend: rig.backend.port, storePath: "", redis: rig.redis))
+      try rig.semel.configure(rig.text(of: changed))
+      let acceptance = try Rig.acceptance(in: try await checkLive(rig).errors)
+      let text = changed.text(ports: ports, backend: rig.backend.port, storePath: "", redis: rig.redis)
+      let second = try await SemelProcess(ports: ports, configuration: text + acceptance)
       try await second.process.line(containing: "as allow_identity_change permits")
       try await rig.semel.process.line(containing: "another node identifies requests in another way")
       try await second.kill()

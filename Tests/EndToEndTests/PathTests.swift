@@ -159,10 +159,9 @@ struct PathTests {
       ])
       #expect(shown.output.contains("completed"), "\(shown.output)")
       // A key counts at one host by default.
-      try await rig.reload {
-        $0.route["endpoint"] = "path"
-        $0.top["allow_identity_change"] = "true"
-      }
+      var changed = rig.configuration
+      changed.route["endpoint"] = "path"
+      try await rig.reloadAccepted(changed)
       expectExecuted(try await send("app-1.service.example"))
       expectExecuted(try await send("app-2.service.example"))
     }

@@ -173,9 +173,8 @@ struct TokenTests {
       expectExecuted(try await rig.order("k", caller: token))
       expectReplayed(try await rig.order("k", caller: token), 201)
       var changed = rig.configuration
-      changed.top["allow_identity_change"] = "true"
       changed.route["caller"] = Self.caller
-      try await rig.reload(rig.text(of: changed))
+      try await rig.reloadAccepted(changed)
       expectRefused(try await rig.order("k", caller: token), 401, "caller_unknown", retryable: false)
     }
   }

@@ -101,11 +101,11 @@ struct CallerFormTests {
       try load(file(parts.map { "\"\($0.text)\"" }.joined(separator: ", "))).routes[0].caller?.parts == parts)
     // A namespace remembers them.
     let known = KnownConfiguration(try load(file(text)))
-    let remembered = NamespaceRegister.judge(known, in: nil, isShared: false).text
+    let remembered = NamespaceRegister.judge(known, in: nil).text
     let other = KnownConfiguration(try load(file(text.replacing("cookie:o", with: "cookie:p"))))
     for (own, changes) in [(known, []), (other, ["routes[0].caller"])] {
-      let judgement = NamespaceRegister.judge(own, in: remembered, isShared: false)
-      #expect(!judgement.isUnreadable && judgement.changes.map(\.member) == changes)
+      let judgement = NamespaceRegister.judge(own, in: remembered)
+      #expect(judgement.members == changes)
     }
   }
 
@@ -245,16 +245,13 @@ struct CallerFormTests {
       KnownConfiguration(try load(file(parts, ", anonymous: \(anonymous)")))
     }
     let (one, two) = (try known(#""jwt:sub""#), try known(#""jwt:sub | cookie:sid""#))
-    let text = try #require(NamespaceRegister.judge(one, in: nil, isShared: false).text)
-    let judgement = NamespaceRegister.judge(two, in: text, isShared: false)
-    #expect(!judgement.isUnreadable)
-    #expect(judgement.changes.map(\.member) == (isSame ? [] : ["routes[0].caller"]))
+    let text = try #require(NamespaceRegister.judge(one, in: nil).text)
+    let judgement = NamespaceRegister.judge(two, in: text)
+    #expect(judgement.members == (isSame ? [] : ["routes[0].caller"]))
     // An earlier version did not remember it.
     let earlier = text.replacing(#""anonymous":"\#(anonymous)","#, with: "")
     #expect(earlier != text)
-    #expect(
-      NamespaceRegister.judge(two, in: earlier, isShared: false).changes.map(\.member) == ["routes[0].caller"]
-    )
-    #expect(NamespaceRegister.judge(one, in: earlier, isShared: false).changes.isEmpty)
+    #expect(NamespaceRegister.judge(two, in: earlier).members == ["routes[0].caller"])
+    #expect(NamespaceRegister.judge(one, in: earlier).change == nil)
   }
 }

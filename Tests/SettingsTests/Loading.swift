@@ -32,3 +32,12 @@ extension Settings {
     warnings.filter { !$0.description.contains("no route protects anything") }
   }
 }
+
+extension NamespaceRegister.Judgement {
+  /// The members by which a comparable configuration would lose records: the reasons but for the last two, which name
+  /// the remedies.
+  var members: [String] { change?.refusal.dropLast(2).map(\.member) ?? [] }
+
+  /// Whether the configuration is used as it is remembered.
+  var changesNothing: Bool { text == nil && change == nil && movedUpstreams.isEmpty }
+}

@@ -36,6 +36,13 @@ struct ReloadPlanTests {
       from: try load(Self.start), to: try load(Self.start.replacing(old, with: new) + more))
   }
 
+  /// The line of a file by which the last reason accepts a change.
+  private static func acceptance(in reasons: [ReloadPlan.Reason]) throws -> String {
+    let last = try #require(reasons.last)
+    let digest = try #require(last.message.split(separator: " ").first)
+    return "\(last.member): \(digest)\n"
+  }
+
   @Test func `a refused reload has one reason a route, and lost protection comes first`() throws {
     let changed = Self.start.replacing("path: /v1/payments", with: "path: /v1/other")
       .replacing(
@@ -44,9 +51,11 @@ struct ReloadPlanTests {
       Issue.record("the reload is taken")
       return
     }
-    #expect(reasons.count == 2, "\(reasons)")
-    #expect(reasons.first?.message.contains("payments as it runs") == true, "\(reasons)")
-    #expect(reasons.last?.description.contains("orders as it runs, as upstream is") == true, "\(reasons)")
+    #expect(reasons.count == 3, "\(reasons)")
+    #expect(reasons[0].message.contains("payments before (any method /v1/payments)"), "\(reasons)")
+    let both = "orders before (any method /v1/orders), as upstream is"
+    #expect(reasons[1].message.contains(both), "\(reasons)")
+    #expect(reasons[2].member == "allow_identity_change")
   }
 
   @Test(arguments: [
@@ -57,14 +66,14 @@ struct ReloadPlanTests {
     ("workers: 2", "workers: 2\nshutdown_grace: 60s"), ("workers: 2", "workers: 2\ndrain_delay: 1s"),
     ("endpoint: route", "endpoint: route\n    retention: 2h\n    remember: 3h"),
     ("\"http://127.0.0.1:9001\"", "\"http://127.0.0.1:9001\", max_connections: 9"),
-    // A new route before all others, a route less, and one that protects what passed.
+    // A new route before all others, one at the end, a route less, and one that protects what passed.
     ("- name: orders", "- {name: new, match: {path: /new}, idempotency: off}\n  - name: orders"),
+    ("idempotency: off\n", "idempotency: off\n    match: {path: /open}\n  - {name: new, idempotency: off}\n"),
     ("  - name: open\n    idempotency: off\n", ""),
     ("idempotency: off", "caller: {parts: [address]}"),
     // Another name alone is the same identity where records go by the path.
     ("name: orders", "name: purchases"),
-    // More requests, sources behind the others, and who may come without a key.
-    ("match: {path: /v1/orders}", "match: {path: \"/v1/orders/**\"}"),
+    // Sources behind the others, and who may come without a key.
     ("endpoint: route", "endpoint: route\n    key: {from: [\"header:Idempotency-Key\", \"query:key\"]}"),
     (
       "endpoint: route",
@@ -109,7 +118,6 @@ struct ReloadPlanTests {
   {
     let message = "cannot change while Semel runs; restart it, or write the old value"
     #expect(try plan(old, new) == .refuse([ReloadPlan.Reason(member, message)]))
-    #expect(try plan(old, new, and: "allow_identity_change: true\n") != .apply)
   }
 
   @Test(arguments: [
@@ -132,8 +140,9 @@ struct ReloadPlanTests {
       "routes[1].key"
     ),
     ("endpoint: route", "endpoint: route\n    idempotency: off", "routes[1].idempotency"),
-    // Moved and narrowed.
+    // Moved, widened and narrowed.
     ("/v1/orders", "/v2/orders", "routes[0].match"),
+    ("{path: /v1/orders}", "{path: \"/v1/orders/**\"}", "routes[0].match"),
     ("{path: /v1/orders}", "{path: /v1/orders, methods: [POST]}", "routes[0].match"),
     ("{path: /v1/orders}", "{path: /v1/orders, host: a.example}", "routes[0].match"),
     // Shadowed, by a route for all that they take and by one for a part.
@@ -152,16 +161,17 @@ struct ReloadPlanTests {
       Issue.record("taken")
       return
     }
-    #expect(Set(reasons.map(\.member)) == [member], "\(reasons)")
-    #expect(reasons.allSatisfy { $0.message.contains("allow_identity_change: true") })
-    #expect(try plan(old, new, and: "allow_identity_change: true\n") == .apply)
+    #expect(Set(reasons.dropLast().map(\.member)) == [member], "\(reasons)")
+    let acceptance = try Self.acceptance(in: reasons)
+    #expect(try plan(old, new, and: acceptance) == .apply)
+    #expect(try plan("9000", "9005", and: acceptance) == .apply)
   }
 
   @Test func `a recipe is an identity where the payload is the key`() throws {
     func members(_ old: String, _ new: String) throws -> [String] {
       let plan = ReloadPlan(from: try load(route(old)), to: try load(route(new)))
       guard case .refuse(let reasons) = plan else { return [] }
-      return reasons.map(\.member)
+      return reasons.dropLast().map(\.member)
     }
     let payload = "key: {from: [payload]}"
     #expect(try members(payload, payload + ", fingerprint: {body: raw}") == ["routes[0].fingerprint"])
@@ -182,7 +192,10 @@ struct ReloadPlanTests {
       Issue.record("taken")
       return
     }
-    #expect(reasons.map(\.member) == ["listen[0].address", "workers", "store.url", "routes[1].endpoint"])
+    #expect(
+      reasons.map(\.member) == [
+        "listen[0].address", "workers", "store.url", "routes[1].endpoint", "allow_identity_change",
+      ])
     #expect(reasons.map(\.description).allSatisfy { $0.contains(": ") })
   }
 
@@ -207,9 +220,9 @@ struct ReloadPlanTests {
       ])
   }
 
-  @Test(arguments: [(20, 20, nil), (21, 21, "routes: … and 1 more such reasons"), (300, 21, "280 more")])
+  @Test(arguments: [(20, 20, "r19"), (21, 21, "routes: … and 1 more such reasons"), (300, 21, "280 more")])
   func `of the reasons about many routes the first ones are listed, and the others counted`(
-    count: Int, listed: Int, last: String?
+    count: Int, listed: Int, last: String
   ) throws {
     let routes = (0..<count).map { "  - {name: r\($0), match: {path: /r\($0)}}\n" }.joined()
     let head = upstream + "defaults: {caller: {parts: [address]}}\n"
@@ -219,9 +232,9 @@ struct ReloadPlanTests {
       Issue.record("taken")
       return
     }
-    #expect(reasons.count == 1 + listed)
+    #expect(reasons.count == 2 + listed)
     #expect(reasons.first?.member == "workers")
-    if let last { #expect(reasons.last?.description.contains(last) == true, "\(reasons)") }
+    #expect(reasons.dropLast().last?.description.contains(last) == true, "\(reasons)")
   }
 
   @Test func `a route is shadowed only by an allowed change, and put into force at any time`() throws {
@@ -229,7 +242,7 @@ struct ReloadPlanTests {
       Issue.record("taken")
       return
     }
-    #expect(reasons.map(\.member) == ["routes[0].shadow"])
+    #expect(reasons.map(\.member) == ["routes[0].shadow", "allow_identity_change"])
     let shadowed = try load(Self.start.replacing("- name: orders", with: "- shadow: true\n    name: orders"))
     #expect(ReloadPlan(from: shadowed, to: try load(Self.start)) == .apply)
     #expect(shadowed.warnings.contains { $0.path == "routes[0].shadow" })
@@ -250,12 +263,33 @@ struct ReloadPlanTests {
         Issue.record("taken: \(other)")
         continue
       }
-      #expect(reasons.map(\.member) == ["trusted_proxies"])
+      #expect(reasons.map(\.member) == ["trusted_proxies", "allow_identity_change"])
     }
   }
 
   @Test func `allow_identity_change is no change by itself`() throws {
-    #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
+    #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: abcdefghij") == .apply)
+    #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: false") == .apply)
+  }
+
+  @Test func `a digest accepts one change and no later one`() throws {
+    let first = "/v1/orders}\n    caller: {parts: [\"header:Authorization\"]}"
+    let second = first.replacing("\"header:Authorization\"", with: "address")
+    guard case .refuse(let reasons) = try plan(first, second) else {
+      Issue.record("taken")
+      return
+    }
+    let acceptance = try Self.acceptance(in: reasons)
+    #expect(try plan(first, second, and: acceptance) == .apply)
+    for other in [second.replacing("orders", with: "bought"), second + "\n    upstream: b"] {
+      #expect(try plan(first, other, and: acceptance) != .apply, "\(other)")
+    }
+  }
+
+  @Test(arguments: ["true", "yes", "abc", "ABCDEFGHIJ", "abcdefghiz"])
+  func `allow_identity_change without a digest is refused with the right form`(value: String) {
+    let found = issues(route("retention: 1h") + "allow_identity_change: \(value)\n")
+    #expect(found.count == 1 && found[0].contains("such as allow_identity_change: abcdefghij"), "\(found)")
   }
 
   @Test func `the message names both routes and their requests`() throws {
@@ -267,8 +301,10 @@ struct ReloadPlanTests {
     }
     #expect(
       reasons.map(\.description) == [
-        "routes[0].match: takes requests that orders as it runs protects (any method /v1/orders) and leaves them "
-          + "unprotected, so that a retry would run again; write allow_identity_change: true to accept that"
+        "routes[0].match: may take requests that orders before (any method /v1/orders) protected, and leaves them "
+          + "unprotected, so that a retry would run again; write it behind",
+        try Self.acceptance(in: reasons).dropLast()
+          + " in the file accepts this very change: records of before are lost then, and their retries run again",
       ])
   }
 }

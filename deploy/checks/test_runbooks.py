@@ -243,10 +243,18 @@ class NodesDisagree(Situation):
     alerts = ("SemelNodesDisagree",)
 
     def plant(self):
-        other = self.node.start_beside(
-            lambda text: text.replace("header:Authorization", "header:X-Account") + "allow_identity_change: true\n")
+        other = self.node.start_beside(self.changed)
         self.ends.callback(kill, other)
         until(lambda: self.node.figure("semel_namespace_conflicts") == 1)
+
+    def changed(self, text):
+        """Another caller, with the line by which the refusal accepts it."""
+        text = text.replace("header:Authorization", "header:X-Account")
+        file = self.node.folder / "changed.yaml"
+        file.write_text(text)
+        command = [runbooks.BINARY, "check", "--live", file]
+        verdict = subprocess.run(command, capture_output=True, text=True, timeout=runbooks.PATIENCE)
+        return text + re.search(r"allow_identity_change: [a-p]{10}", verdict.stderr)[0] + "\n"
 
 
 class ChargedTwice(Situation):

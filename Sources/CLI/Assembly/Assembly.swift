@@ -86,7 +86,7 @@ struct Assembly {
     parts.metrics.addSource(cache)
     let logSecret = parts.logSecret(in: store)
     let namespace = NamespaceGuard(
-      settings, facts: store, isShared: false, logSecret: logSecret, logger: logger)
+      settings, facts: store, logSecret: logSecret, logger: logger)
     // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
     try await Self.untilReached { try await Self.compare(namespace) }
     let assembled = AssembledStore(
@@ -121,8 +121,8 @@ struct Assembly {
     parts.metrics.addSource(subscriber)
     let logSecret = parts.logSecret(in: stores[0].facts)
     let namespace = NamespaceGuard(
-      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), isShared: true,
-      logSecret: logSecret, logger: logger)
+      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), logSecret: logSecret,
+      logger: logger)
     let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
     _ = try await Self.compare(namespace)
     let assembled = AssembledStore(

@@ -66,19 +66,17 @@ struct Check: AsyncParsableCommand {
       throw ExitCode.failure
     case .new: break
     case .remembered(let judgement):
-      if judgement.isUnreadable {
-        StandardError.print(
-          "warning: store.namespace: remembers a configuration that this version cannot read, and compares nothing with it"
-        )
+      if case .redis = settings.store.place {
+        for sentence in judgement.movedUpstreams {
+          StandardError.print("warning: store.namespace: is used by another configuration: \(sentence)")
+        }
       }
-      for sentence in judgement.foreign + judgement.renamed {
-        StandardError.print("warning: store.namespace: is used by another configuration: \(sentence)")
+      guard let change = judgement.change else { return }
+      let isAccepted = change.digest == settings.acceptedChange
+      for reason in change.refusal {
+        StandardError.print("\(isAccepted ? "warning: " : "")\(file): \(reason)")
       }
-      guard !judgement.changes.isEmpty else { return }
-      for change in judgement.changes {
-        StandardError.print("\(settings.allowsIdentityChange ? "warning: " : "")\(file): \(change)")
-      }
-      guard settings.allowsIdentityChange else {
+      guard isAccepted else {
         StandardError.print("\(file): \(IdentityRefusal.summary): semel run refuses to start")
         throw ExitCode.badConfiguration
       }

@@ -5,8 +5,8 @@ import Settings
 import Synchronization
 import Telemetry
 
-/// Compares the configuration with those that are remembered in its namespace: at start, at each reload, and
-/// periodically, because other nodes may enter other configurations.
+/// Compares the configuration with the one that its namespace remembers: at start, at each reload, and periodically,
+/// because other nodes may enter other configurations.
 actor NamespaceGuard {
   /// The pause between two checks for other nodes' configurations.
   static let interval = Duration.seconds(5)
@@ -33,7 +33,6 @@ actor NamespaceGuard {
 
   private let facts: any NamespaceFacts
   private let namespace: String
-  private let isShared: Bool
   /// `nil` where the store is this process's alone.
   private let directory: (any NamespaceDirectory)?
   /// `nil` where the digests have a configured secret.
@@ -46,20 +45,18 @@ actor NamespaceGuard {
   private var mayEnter = false
   /// Whether `settings` were entered in the namespace.
   private var isEntered = false
-  /// The latest judgement, with the configuration and the namespace's text that it is about. It is reused while both
-  /// stay the same, since a comparison of large configurations takes seconds.
-  private var latest: (own: KnownConfiguration, text: String?, judgement: NamespaceRegister.Judgement)?
+  /// The namespace's text at the latest review, which is not compared again while it stays the same.
+  private var reviewed: String?
   private var warned: Set<String> = []
-  private var foreign: Set<String> = []
+  private var movedUpstreams: Set<String> = []
 
   init(
     _ settings: Settings, facts: any NamespaceFacts, directory: (any NamespaceDirectory)? = nil,
-    isShared: Bool, logSecret: LogSecret? = nil, logger: Logger
+    logSecret: LogSecret? = nil, logger: Logger
   ) {
     self.directory = directory
     self.settings = settings
     self.facts = facts
-    self.isShared = isShared
     self.logSecret = logSecret
     self.logger = logger
     namespace = settings.store.namespace
@@ -74,8 +71,8 @@ actor NamespaceGuard {
   func compare() async -> Verdict {
     do throws(StoreError) {
       let judgement = judge(settings, in: try await facts.fact(.configurations))
-      guard !settings.allowsIdentityChange, !judgement.changes.isEmpty else { return .accepted }
-      return .refused(judgement.changes.map(\.description))
+      guard let change = judgement.change, change.digest != settings.acceptedChange else { return .accepted }
+      return .refused(change.refusal.map(\.description))
     } catch {
       state.withLock { $0 = .pending(error.text) }
       return .unreached(error.text)
@@ -132,12 +129,13 @@ actor NamespaceGuard {
     let isNew = text == nil
     while true {
       let judgement = judge(settings, in: text)
-      guard settings.allowsIdentityChange || judgement.changes.isEmpty else {
-        return judgement.changes.map(\.description)
+      if let change = judgement.change {
+        let reasons = change.refusal.map(\.description)
+        guard change.digest == settings.acceptedChange else { return reasons }
+        warn(
+          reasons.dropLast(),
+          of: "requests are identified in another way from now on, as allow_identity_change permits")
       }
-      warn(
-        judgement.changes.map(\.description),
-        of: "requests are identified in another way from now on, as allow_identity_change permits")
       guard let new = judgement.text else { break }
       let now = try await facts.replace(.configurations, text, with: new)
       if now == new { break }
@@ -157,7 +155,7 @@ actor NamespaceGuard {
     guard let directory else { return }
     let digest = KnownConfiguration(settings).digest
     do throws(StoreError) {
-      if isNew, !settings.allowsIdentityChange {
+      if isNew {
         let known = try await directory.configurations().filter { $0.key != namespace && $0.value == digest }
         if !known.isEmpty { warnOfRename(from: known.keys.sorted()) }
       }
@@ -178,57 +176,35 @@ actor NamespaceGuard {
       """, metadata: ["namespaces": "\(others.joined(separator: ", "))"])
   }
 
-  /// Returns the differences from a configuration that has replaced this one. If none has, this one is entered again.
+  /// Returns the differences from a configuration that has replaced this one. In a namespace that has come back empty,
+  /// this one is entered again.
   private func look() async throws(StoreError) -> [String] {
     let text = try await facts.fact(.configurations)
-    let judgement = judge(settings, in: text)
-    guard judgement.text != nil, judgement.followsNone else { return judgement.changes.map(\.description) }
-    return try await enter(settings)
+    guard text != nil else { return try await enter(settings) }
+    guard text != reviewed else { return [] }
+    reviewed = text
+    return judge(settings, in: text).change?.refusal.dropLast().map(\.description) ?? []
   }
 
   private func judge(_ settings: Settings, in text: String?) -> NamespaceRegister.Judgement {
-    let judgement = judgement(of: KnownConfiguration(settings), in: text)
-    report(judgement)
-    return judgement
-  }
-
-  private func judgement(of own: KnownConfiguration, in text: String?) -> NamespaceRegister.Judgement {
-    if let latest, latest.own == own, latest.text == text { return latest.judgement }
-    let judgement = NamespaceRegister.judge(own, in: text, isShared: isShared)
+    let judgement = NamespaceRegister.judge(KnownConfiguration(settings), in: text)
     logger.debug("the configuration was compared with those that its namespace remembers")
-    latest = (own, text, judgement)
-    return judgement
-  }
-
-  private func report(_ judgement: NamespaceRegister.Judgement) {
-    foreign.formUnion(judgement.foreign + judgement.renamed)
-    // `foreign` accumulates, because a configuration that was replaced disappears from the namespace's text.
-    let count = foreign.count + (judgement.changes.isEmpty ? 0 : 1)
+    guard directory != nil else { return judgement }
+    // The set accumulates, because a configuration that was replaced disappears from the namespace's text.
+    movedUpstreams.formUnion(judgement.movedUpstreams)
+    let count = movedUpstreams.count + (judgement.change == nil ? 0 : 1)
     conflictCount.withLock { $0 = count }
-    if judgement.isUnreadable {
-      warn(
-        ["it was written by another version of Semel"],
-        of:
-          "a configuration that the namespace remembers cannot be read, so this one is not compared with it")
-    }
-    for sentence in judgement.foreign where warned.insert(sentence).inserted {
+    for sentence in judgement.movedUpstreams where warned.insert(sentence).inserted {
       logger.error(
         """
         ANOTHER CONFIGURATION USES THE NAMESPACE \(namespace), AND REQUESTS OF DIFFERENT SERVICES MAY SHARE RECORDS: \
         \(sentence); where these are different services, give each a store.namespace of its own
         """)
     }
-    for sentence in judgement.renamed where warned.insert(sentence).inserted {
-      logger.error(
-        """
-        ANOTHER CONFIGURATION OF THE NAMESPACE \(namespace) RECORDS THE SAME REQUESTS FOR ANOTHER UPSTREAM: \(sentence); \
-        if the upstream was renamed, no record is found any more and a retry runs again: write the old name. Where these \
-        are different services, give each a store.namespace of its own
-        """)
-    }
+    return judgement
   }
 
-  private func warn(_ reasons: [String], of subject: String) {
+  private func warn(_ reasons: some Sequence<String>, of subject: String) {
     for reason in reasons where warned.insert(reason).inserted {
       logger.warning("\(subject)", metadata: ["reason": "\(reason)"])
     }

@@ -18,22 +18,19 @@ enum NamespaceReading {
   private static let maxWait = Duration.seconds(5)
 
   static func of(_ settings: Settings) async -> NamespaceReading {
-    let isShared: Bool
     let text: String?
     do throws(Fault) {
       switch settings.store.place {
       case .embedded(let path):
-        isShared = false
         text = try configurations(inFile: path)
       case .redis(let redis):
-        isShared = true
         text = try await configurations(in: redis, settings.store)
       }
     } catch {
       return .unreadable(error.reason)
     }
     guard let text else { return .new }
-    return .remembered(NamespaceRegister.judge(KnownConfiguration(settings), in: text, isShared: isShared))
+    return .remembered(NamespaceRegister.judge(KnownConfiguration(settings), in: text))
   }
 
   private struct Fault: Error { let reason: String }

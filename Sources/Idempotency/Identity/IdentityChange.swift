@@ -1,147 +1,99 @@
-/// Requests of a protected route that get another identity from other routes, or none.
+/// A protected route whose requests may find other records under another list of routes, or none.
 public struct IdentityChange: Hashable, Sendable {
-  /// The result for these requests under the other routes.
-  public enum End: Hashable, Sendable {
-    /// The route at this index records them under other ids, because these members differ.
+  /// The route of the other list that is the cause.
+  public enum Cause: Hashable, Sendable {
+    /// The route at this index may take the requests, and records them under other ids, because these members differ.
     case identified(by: Int, members: [String])
-    /// The route at this index protects nothing.
+    /// The route at this index may take the requests, and protects nothing.
     case unprotected(by: Int)
-    /// No route matches them.
+    /// No route has the same match.
     case unmatched
   }
 
-  /// The index of the route that protects them.
-  public var route: Int
-  public var end: End
-}
+  /// The route that protects the requests.
+  public var route: RouteIdentity
+  public var cause: Cause
 
-/// A comparison of two lists of routes by the identity that each kind of request has under them. Performs no I/O.
-///
-/// Routes overlap, so comparing routes of the same name proves little. Instead, the comparison makes requests, at least
-/// one of each kind that both lists can distinguish, and matches each of them with both. Only routes whose paths agree
-/// make requests together, and each kind of request is made once. For two lists with the same routes, whose patterns
-/// exclude one another, the time therefore grows with the number of routes. Where every pattern agrees with every other
-/// one, as `/a/{x}` does with `/{x}/b`, it grows with the square of that number.
-public struct IdentityComparison {
-  private let old: [RoutePolicy]
-  private let new: [RoutePolicy]
-  private let oldTable: WitnessTable
-  private let newTable: WitnessTable
-  private let newPaths: PatternIndex
-  /// The kinds of all new routes, and at the end that of no route, as numbers.
-  private let kinds: [Int]
-  /// The hosts of the witnesses of all new routes, and at the end that of no route.
-  private let hosts: [[UInt8]]
-  private let witnesses: RequestWitnesses
-
-  public init(from old: [RoutePolicy], to new: [RoutePolicy]) {
-    self.old = old
-    self.new = new
-    oldTable = WitnessTable(old)
-    newTable = WitnessTable(new)
-    newPaths = PatternIndex(new.map { WitnessPaths.Shape($0).pattern })
-    let others = new.map(Optional.some) + [nil]
-    var numbers: [RequestWitnesses.Kind: Int] = [:]
-    kinds = others.map { other in
-      let kind = RequestWitnesses.Kind(other)
-      let number = numbers[kind] ?? numbers.count
-      numbers[kind] = number
-      return number
-    }
-    hosts = others.map { RequestWitnesses.host($0?.match.host) }
-    witnesses = RequestWitnesses(old + new)
-  }
-
-  /// The requests of protected routes whose identity would change.
+  /// The protected routes of an old list whose requests may get another identity from a new list.
   ///
-  /// - Parameter isConsidered: The selection of old routes to check.
-  public func changes(where isConsidered: (RoutePolicy) -> Bool = { _ in true }) -> [IdentityChange] {
-    guard old.map(Subject.init) != new.map(Subject.init) else { return [] }
-    return old.indices.flatMap { index -> [IdentityChange] in
-      guard isConsidered(old[index]), let identity = RequestIdentity(old[index]) else { return [] }
-      var ends: [IdentityChange.End] = []
-      meetings(of: index) { met in
-        if let end = end(of: identity, met), !ends.contains(end) { ends.append(end) }
-        return true
-      }
-      return ends.map { IdentityChange(route: index, end: $0) }
-    }
-  }
-
-  /// Whether any new route matches a request of a protected old route that `isConsidered` selects.
-  public func overlaps(where isConsidered: (RoutePolicy) -> Bool = { _ in true }) -> Bool {
-    old.indices.contains { index in
-      guard isConsidered(old[index]), RequestIdentity(old[index]) != nil else { return false }
-      var overlaps = false
-      meetings(of: index) { met in
-        overlaps = met != nil
-        return !overlaps
-      }
-      return overlaps
-    }
-  }
-
-  private func end(of identity: RequestIdentity, _ met: Int?) -> IdentityChange.End? {
-    guard let met else { return .unmatched }
-    guard let other = RequestIdentity(new[met]) else { return .unprotected(by: met) }
-    let members = identity.changes(to: other)
-    return members.isEmpty ? nil : .identified(by: met, members: members)
-  }
-
-  /// The indices of the new routes whose paths agree with an old route's, in their order. No other route makes a
-  /// witness together with it.
-  func candidates(of index: Int) -> [Int] {
-    newPaths.numbers(agreeingWith: WitnessPaths.Shape(old[index]).pattern)
-  }
-
-  /// The indices of the new routes, or `nil` for no route, that make witnesses together with an old route. Of those
-  /// that make the same ones it is the first.
+  /// Routes are compared as text. A request keeps its identity where the new list has a route with the same match and
+  /// the same identity, and each route before that one
   ///
-  /// A witness at a host that the old route does not match is never the old route's, so that routes which differ in
-  /// such hosts alone make the same ones.
-  func partners(of index: Int) -> [Int?] {
-    let pattern = old[index].match.host
-    let own = RequestWitnesses.host(pattern)
-    let matcher = pattern.map(HostPattern.init)
-    var made: Set<Partner> = []
-    return (candidates(of: index).map(Optional.some) + [nil]).filter { other in
-      let number = other ?? new.count
-      let host = hosts[number]
-      let isMatched = host != own && matcher.map { host.withUnsafeBytes($0.matches) } ?? true
-      return made.insert(Partner(kind: kinds[number], host: isMatched ? host : nil)).inserted
+  /// - has the match of a route that stood before the old one, so that it never takes the old one's requests,
+  /// - has another literal in a segment of its path, so that it takes none of them either, or
+  /// - gives requests the same identity.
+  ///
+  /// A list that only appends routes therefore has no changes. The routes that both lists begin with are compared once.
+  /// The time for the others grows with the square of their number.
+  public static func all(from old: [RouteIdentity], to new: [RouteIdentity]) -> [IdentityChange] {
+    guard old != new else { return [] }
+    let comparison = IdentityComparison(from: old, to: new)
+    return old.indices.compactMap { index in
+      comparison.cause(of: index).map { IdentityChange(route: old[index], cause: $0) }
     }
   }
+}
 
-  /// Calls `body` with the new route that matches each kind of request of an old route, until `body` returns false.
-  private func meetings(of index: Int, _ body: (Int?) -> Bool) {
-    for other in partners(of: index) {
-      for witness in witnesses.common(old[index], other.map { new[$0] })
-      where oldTable.matches(index, witness) && oldTable.first(witness) == index {
-        guard body(newTable.first(witness)) else { return }
+private struct IdentityComparison {
+  private let old: [RouteIdentity]
+  private let new: [RouteIdentity]
+  /// The old routes' matches.
+  private let matches: [RouteIdentity.Requests]
+  /// The indices of the new routes by their match.
+  private let byMatch: [RouteIdentity.Requests: [Int]]
+  /// For each new route, the first old one with its match; `nil` if none takes all of its requests.
+  private let places: [Int?]
+  private let oldLiterals: [[String?]]
+  private let newLiterals: [[String?]]
+  /// The number of routes with which both lists begin.
+  private let commonCount: Int
+  /// The new routes that take requests from earlier ones.
+  private let takers: [Int]
+
+  init(from old: [RouteIdentity], to new: [RouteIdentity]) {
+    (self.old, self.new) = (old, new)
+    matches = old.map(\.requests)
+    let newMatches = new.map(\.requests)
+    byMatch = Dictionary(grouping: new.indices) { newMatches[$0] }
+    let first = Dictionary(zip(matches, old.indices)) { first, _ in first }
+    places = new.indices.map { index in
+      first[newMatches[index]].flatMap { place in
+        new[index].takesSafeMethods && !old[place].takesSafeMethods ? nil : place
       }
     }
+    commonCount = zip(old, new).prefix { $0 == $1 }.count
+    takers = new.indices.filter { new[$0].namesFormat }
+    oldLiterals = old.map(\.literals)
+    newLiterals = new.map(\.literals)
   }
-}
 
-/// A new route, by the witnesses that it makes together with an old one.
-private struct Partner: Hashable {
-  let kind: Int
-  /// The host of its witnesses if the old route matches it besides that of its own.
-  let host: [UInt8]?
-}
+  /// The cause for which requests of the old route at an index may get another identity; `nil` if none do.
+  func cause(of index: Int) -> IdentityChange.Cause? {
+    guard old[index].isProtected else { return nil }
+    let candidates = byMatch[matches[index]] ?? []
+    guard let counterpart = candidates.first(where: { keeps(index, in: $0) }) else {
+      return candidates.first.map { end(of: index, by: $0) } ?? .unmatched
+    }
+    let earlier = (min(commonCount, counterpart)..<counterpart)
+      .filter { places[$0].map { $0 >= index } ?? true }
+    let others = takers.filter { $0 > counterpart && places[$0] == nil }
+    let taker = (earlier + others).first { !keeps(index, in: $0) && !excludes(index, $0) }
+    return taker.map { end(of: index, by: $0) }
+  }
 
-/// The properties of a route that determine its requests and their identity.
-private struct Subject: Equatable {
-  let match: RouteMatch
-  /// Without `methods` in its match, a route that is off takes others than one that is shadowed.
-  let methods: MethodSet
-  let spelling: RoutePolicy.Spelling
-  let identity: RequestIdentity?
+  /// Whether the paths of an old and a new route have different literals in one place.
+  private func excludes(_ index: Int, _ number: Int) -> Bool {
+    zip(oldLiterals[index], newLiterals[number]).contains { old, new in
+      old.flatMap { old in new.map { $0 != old } } ?? false
+    }
+  }
 
-  init(_ policy: RoutePolicy) {
-    match = policy.match
-    methods = policy.methods
-    spelling = policy.spelling
-    identity = RequestIdentity(policy)
+  private func keeps(_ index: Int, in number: Int) -> Bool {
+    new[number].isProtected && old[index].changes(to: new[number]).isEmpty
+  }
+
+  private func end(of index: Int, by number: Int) -> IdentityChange.Cause {
+    guard new[number].isProtected else { return .unprotected(by: number) }
+    return .identified(by: number, members: old[index].changes(to: new[number]))
   }
 }

@@ -23,7 +23,7 @@ public enum ReloadPlan: Hashable, Sendable {
   }
 
   public init(from old: Settings, to new: Settings) {
-    let reasons = Self.listed(Self.fixed(old, new) + Self.identities(old, new))
+    let reasons = Self.fixed(old, new) + Self.identities(old, new)
     self = reasons.isEmpty ? .apply : .refuse(reasons)
   }
 }
@@ -46,12 +46,6 @@ extension ReloadPlan {
     return listed + [Reason("routes", "… and \(routes - maxListed) more such reasons")]
   }
 
-  /// The first of the texts, and the number of the others.
-  static func listed(_ texts: [String]) -> [String] {
-    guard texts.count > maxListed else { return texts }
-    return texts.prefix(maxListed) + ["… and \(texts.count - maxListed) more"]
-  }
-
   /// The members that cannot change before the process ends, since their resources are opened or divided at its start.
   private static func fixed(_ old: Settings, _ new: Settings) -> [Reason] {
     var names = Settings.schema.changes(from: old, to: new)
@@ -63,26 +57,13 @@ extension ReloadPlan {
     return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
   }
 
+  /// The reasons by which requests would find other records. Members that cannot change live are left out.
   private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {
-    guard !new.allowsIdentityChange else { return [] }
-    let changes = IdentityComparison(from: old.routes, to: new.routes).changes()
-    return IdentityChange.reasons(for: changes, from: old.routes, to: new.routes, since: "as it runs")
-      + addresses(old, new)
-  }
-
-  /// The reason against a change of the trusted proxies, which determine the address of a caller.
-  private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
-    let routes = new.routes.filter { $0.isEnforced && $0.caller?.alternatives.contains(.address) ?? false }
-    let (before, after) = (old.trustedProxies, new.trustedProxies)
-    // Their order decides nothing.
-    guard Set(before.blocks) != Set(after.blocks) || before.includesUnixSockets != after.includesUnixSockets,
-      let route = routes.first
+    var adopted = old
+    Settings.schema.adopt(new, into: &adopted)
+    guard let change = KnownConfiguration(old).change(to: KnownConfiguration(adopted)),
+      change.digest != new.acceptedChange
     else { return [] }
-    return [
-      Reason(
-        "trusted_proxies",
-        "says which address a caller of \(route.name) has, so that a retry may find no record and run again; "
-          + "write allow_identity_change: true to accept that")
-    ]
+    return change.refusal
   }
 }

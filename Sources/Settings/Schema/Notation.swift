@@ -108,6 +108,22 @@ extension Notation<Bool> {
   }
 }
 
+extension Notation<ConfigurationChange.Digest?> {
+  /// A change's digest, or `false` for none.
+  static let acceptance = Notation.text(
+    "the digest of a change", values: "the digest of a refused change, or `false`",
+    show: { $0.map { .text($0.text) } ?? .flag(false) }
+  ) { text throws(Refusal) in
+    if text == "false" { return nil }
+    guard let digest = ConfigurationChange.Digest(text) else {
+      throw Refusal(
+        "must be the digest of the one change that it accepts, such as allow_identity_change: abcdefghij; the refusal "
+          + "of a start or a reload, and semel check --live, name it; without such a refusal take this out")
+    }
+    return digest
+  }
+}
+
 extension Notation where Content: RawRepresentable<String> & CaseIterable {
   /// A word of a closed list.
   static var word: Notation {

@@ -54,7 +54,7 @@ public enum SettingsReference {
 
     Every member of the file, with its values, its default and the effect of a reload. *Live* members change by SIGHUP,
     the others by a *restart*. Requests find their records by an *identity*: another value needs
-    `allow_identity_change: true`. Durations are `250ms`, `30s`, `5m`, `24h`, `30d`; sizes `0B`, `64KiB`, `1MiB`, `1GiB`.
+    `allow_identity_change`. Durations are `250ms`, `30s`, `5m`, `24h`, `30d`; sizes `0B`, `64KiB`, `1MiB`, `1GiB`.
 
     [Operation](OPERATION.md#configuration) states how a file is read, and the rules that follow from single members.
     [`config.yaml`](../../config.yaml) shows all members in their places. This page is made from the schema in

@@ -79,9 +79,10 @@ struct GraphQLRouteTests {
     let path = try PathPattern(parsing: "/graphql")
     let mutations = Self.policy("r", RouteMatch(path: path, graphql: .mutation))
     let all = Self.policy("r", RouteMatch(path: path))
-    let narrowed = IdentityComparison(from: [all], to: [mutations]).changes()
-    #expect(narrowed == [IdentityChange(route: 0, end: .unmatched)])
-    #expect(IdentityComparison(from: [mutations], to: [all]).changes().isEmpty)
-    #expect(IdentityComparison(from: [all], to: [mutations, all]).changes().isEmpty)
+    let (narrow, wide) = (RouteIdentity(mutations), RouteIdentity(all))
+    let narrowed = IdentityChange.all(from: [wide], to: [narrow])
+    #expect(narrowed == [IdentityChange(route: wide, cause: .unmatched)])
+    #expect(IdentityChange.all(from: [wide], to: [narrow, wide]).isEmpty)
+    #expect(IdentityChange.all(from: [narrow], to: [narrow, wide]).isEmpty)
   }
 }

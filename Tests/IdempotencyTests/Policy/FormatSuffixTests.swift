@@ -64,14 +64,14 @@ struct FormatSuffixTests {
     (["/a on", "/** off"], ["/a.json off", "/a on", "/** off"]),
   ])
   func `a change of what a suffix meets is a change of identity`(old: [String], new: [String]) throws {
-    func policies(_ lines: [String]) throws -> [RoutePolicy] {
+    func identities(_ lines: [String]) throws -> [RouteIdentity] {
       try Self.table(lines).routes.map { route in
         var policy = route.policy
         policy.caller = CallerPolicy(parts: [.address])
-        return policy
+        return RouteIdentity(policy)
       }
     }
-    #expect(try !IdentityComparison(from: policies(old), to: policies(new)).changes().isEmpty)
-    #expect(try IdentityComparison(from: policies(old), to: policies(old)).changes().isEmpty)
+    #expect(try !IdentityChange.all(from: identities(old), to: identities(new)).isEmpty)
+    #expect(try IdentityChange.all(from: identities(old), to: identities(old)).isEmpty)
   }
 }

@@ -126,8 +126,8 @@ MUTANTS = {
     "a set clock renews no lease": [
         (
             "Store/Redis/Topology/RedisPipeline+Alarm.swift",
-            "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    renewLeases()\n",
-            "    holdClaims(until: BootInstant.now + Self.clockGrace)\n    if !PLANTED { renewLeases() }\n",
+            "    conditions.pause(until: BootInstant.now + Self.clockGrace)\n    renewLeases()\n",
+            "    conditions.pause(until: BootInstant.now + Self.clockGrace)\n    if !PLANTED { renewLeases() }\n",
         ),
     ],
     "a set clock goes unnoticed": [

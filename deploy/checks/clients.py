@@ -107,7 +107,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             attempts = self.server.attempts[self.path]
             attempts.append((self.headers["Idempotency-Key"], body, self.headers["Idempotency-Request-Id"]))
             number = len(attempts)
-        script = "plain" if self.path in self.server.repaired else self.path.rpartition("/")[2]
+        script = "plain" if self.path in self.server.repaired else self.path.partition("?")[0].rpartition("/")[2]
         getattr(self, "script_" + script, self.script_plain)(number)
 
     def respond(self, status, document, **fields):
@@ -226,7 +226,11 @@ def unused_port():
 class Semel:
     """The binary, in front of the backend."""
 
-    def __init__(self, folder, backend):
+    ROUTES = """
+  - {name: orders, match: {methods: [POST], path: "/v1/**"}, caller: {parts: [address]}, duplicates: reject}
+"""
+
+    def __init__(self, folder, backend, routes=ROUTES):
         self.port, self.admin = unused_port(), unused_port()
         config = folder / "semel.yaml"
         config.write_text(f"""
@@ -234,7 +238,7 @@ listen: [{{address: "127.0.0.1:{self.port}"}}]
 admin: {{address: "127.0.0.1:{self.admin}"}}
 upstreams: {{backend: {{url: "http://127.0.0.1:{backend.server_port}", response_timeout: 150s, settle: 1s}}}}
 store: {{kind: embedded, path: "{folder}/semel.db"}}
-routes: [{{name: orders, match: {{methods: [POST], path: "/v1/**"}}, caller: {{parts: [address]}}, duplicates: reject}}]
+routes: {routes}
 """)
         self.process = subprocess.Popen([BINARY, "run", "--config", str(config)], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + PATIENCE
@@ -253,3 +257,10 @@ routes: [{{name: orders, match: {{methods: [POST], path: "/v1/**"}}, caller: {{p
 
 def temporary_folder():
     return tempfile.TemporaryDirectory(prefix="semel-clients-")
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

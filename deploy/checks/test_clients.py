@@ -129,7 +129,7 @@ class Examples(Case):
 
     def check_a_connection_lost_in_flight_leads_to_the_first_outcome(self, client):
         path = client.path("held")
-        network = client.network(lose_when=lambda _: until(lambda: self.backend.attempts[path]))
+        network = client.network(lose_when=lambda _: clients.until(lambda: self.backend.attempts[path]))
         process = client.start("held", network.port)
         network.until(b'"code":"in_flight"')
         self.backend.released[path].set()
@@ -243,13 +243,6 @@ class Page(Case):
         rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", section, re.M)
         listed = {code: word for codes, word in rows for code in re.findall(r"`(\w+)`", codes)}
         self.assertEqual({code: word for code, word in listed.items() if code != "code"}, known)
-
-
-def until(condition):
-    deadline = time.monotonic() + clients.PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 if __name__ == "__main__":

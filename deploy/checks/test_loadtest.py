@@ -1,11 +1,16 @@
 """Each load test, for a few seconds: that it works, that it can say no, and that it counts right. SEMEL_BINARY names the binary."""
 
+import http.server
+import os
 import pathlib
+import pty
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import types
 import unittest
 import xml.etree.ElementTree
@@ -13,6 +18,7 @@ import xml.etree.ElementTree
 LOADTEST = pathlib.Path(__file__).resolve().parent.parent / "loadtest"
 sys.path.insert(0, str(LOADTEST))
 
+from lib import arrivals, svg
 from lib.commands import Watch
 from lib.histogram import Histogram
 from lib.resp import Redis
@@ -107,6 +113,92 @@ class Verdict(unittest.TestCase):
             backend.stdout.close()
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("the backend ran 15 times for 5 keys", result.stdout)
+
+
+class Pausing(http.server.ThreadingHTTPServer):
+    """Responds to nobody between two moments, in seconds after the first request."""
+
+    daemon_threads = True
+
+    def __init__(self, pause, end):
+        super().__init__(("127.0.0.1", 0), Paused)
+        self.pause, self.end, self.first, self.ended = pause, end, None, threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        """Nothing: wrk ends its connections in the middle."""
+
+    def stop(self):
+        self.ended.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Paused(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.first = self.server.first or time.monotonic()
+        passed = time.monotonic() - self.server.first
+        if self.server.pause < passed < self.server.end:
+            self.server.ended.wait(self.server.end - passed)
+        self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Arrivals(unittest.TestCase):
+    def send(self, pause, end):
+        server = Pausing(pause, end)
+        self.addCleanup(server.stop)
+        with tempfile.TemporaryDirectory() as folder:
+            return arrivals.send(
+                f"http://127.0.0.1:{server.server_port}", "first", 200, 4, pathlib.Path(folder), "run", "/", "nobody", connections=4)
+
+    def test_latency_counts_from_when_a_request_was_due(self):
+        histogram, statuses = self.send(1, 2)
+        self.assertEqual(set(statuses), {201})
+        # A quarter of all requests were due in the second without a response, and each of four connections sent one then.
+        self.assertGreater(histogram.percentile(85), 250)
+        self.assertGreater(histogram.percentile(99), 800)
+
+    def test_requests_that_are_held_up_until_the_end_count(self):
+        histogram, statuses = self.send(1, 3600)
+        self.assertLess(statuses[201], 400)
+        self.assertAlmostEqual(histogram.total, 800, delta=80)
+        self.assertGreater(histogram.percentile(60), 1000)
+
+
+class Terminal(unittest.TestCase):
+    def test_progress_is_shown_on_a_terminal(self):
+        control, terminal = pty.openpty()
+        command = [LOADTEST / "storm", "--clients", "100", "--outage", "3"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True, env={**os.environ, "TERM": "xterm"}) as process:
+            output, _ = process.communicate(timeout=170)
+        os.close(terminal)
+        shown = os.read(control, 65536).decode()
+        os.close(control)
+        self.assertEqual(process.returncode, 0, output + shown)
+        self.assertIn("\r\x1b[K0 of 100 clients have their response", shown)
+        self.assertTrue(shown.endswith("\r\x1b[K"), shown)
+        self.assertNotIn("\x1b", output)
+
+
+class Pictures(unittest.TestCase):
+    def test_the_axis_of_latencies_begins_near_the_least(self):
+        histogram = Histogram()
+        for value in range(2300, 30_000):
+            histogram.record(value)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "picture.svg"
+            svg.percentiles(file, "title", [("first", histogram)])
+            texts = [element.text for element in xml.etree.ElementTree.parse(file).iter() if element.tag.endswith("text")]
+        self.assertEqual(texts[1:4], ["10", "20", "50"])
+        self.assertEqual(texts[4:6], ["50%", "90%"])
 
 
 class Counting(unittest.TestCase):

@@ -1,9 +1,6 @@
-"""A small HTTP/1.1 client for many connections, and load at a constant rate of arrivals."""
+"""A small HTTP/1.1 client for many connections."""
 
 import asyncio
-import time
-
-from lib.histogram import Histogram
 
 
 class Lost(Exception):
@@ -62,41 +59,3 @@ class Connection:
         if self.writer is not None:
             self.writer.close()
         self.reader = self.writer = None
-
-
-async def constant_rate(target, rate, seconds, request, connections=64):
-    """Sends `rate` requests a second whether or not responses come, and counts each from when it was due to be sent.
-
-    So a stall of the target shows in every request that it held up (no coordinated omission). `request(n)` gives
-    method, path, fields, body. Returns the histogram, statuses by count, and responses by second.
-    """
-    histogram, statuses, by_second = Histogram(), {}, {}
-    free = asyncio.Queue()
-    for _ in range(connections):
-        free.put_nowait(Connection(*target))
-    start = time.perf_counter() + 0.05
-
-    async def one(number, due):
-        connection = await free.get()
-        try:
-            status = (await connection.send(*request(number))).status
-        except Lost:
-            status = "lost"
-        free.put_nowait(connection)
-        now = time.perf_counter()
-        histogram.record((now - due) * 1e6)
-        statuses[status] = statuses.get(status, 0) + 1
-        second = int(now - start)
-        by_second[second] = by_second.get(second, 0) + 1
-
-    tasks = set()
-    for number in range(int(rate * seconds)):
-        due = start + number / rate
-        wait = due - time.perf_counter()
-        if wait > 0.001:
-            await asyncio.sleep(wait)
-        task = asyncio.ensure_future(one(number, due))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-    await asyncio.gather(*tasks)
-    return histogram, statuses, by_second

@@ -3,6 +3,8 @@
 import math
 
 COLOURS = ["#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2"]
+# The marks of a logarithmic axis, which begins and ends at one of them: near the least and the greatest value.
+STEPS = [float(f"{digit}e{power}") for power in range(-4, 8) for digit in (1, 2, 5)]
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 340, 70, 40, 150, 46
 
 
@@ -13,7 +15,7 @@ def chart(path, title, x_title, y_title, series, x_ticks=None, log_y=False, mark
     ys = [y for _, y in points if y > 0 or not log_y] or [1]
     low, high = (min(ys), max(ys)) if log_y else (0, max(ys) * 1.05 or 1)
     if log_y:
-        low, high = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high) + 1e-9)
+        low, high = [y for y in STEPS if y <= low][-1], [y for y in STEPS if y > high][0]
 
     def at_x(x):
         return LEFT + (x - low_x) / ((high_x - low_x) or 1) * (WIDTH - LEFT - RIGHT)
@@ -23,7 +25,7 @@ def chart(path, title, x_title, y_title, series, x_ticks=None, log_y=False, mark
         return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 
     if log_y:
-        y_ticks = [(10 ** n, f"{10 ** n:g}") for n in range(round(math.log10(low)), round(math.log10(high)) + 1)]
+        y_ticks = [(y, f"{y:g}") for y in STEPS if low <= y <= high]
     else:
         step = 10 ** math.floor(math.log10(high)) / 2
         y_ticks = [(n * step, f"{n * step:g}") for n in range(int(high / step) + 1)]
@@ -57,9 +59,9 @@ def text(x, y, words, more=""):
 
 
 def percentiles(path, title, histograms):
-    """Latency over percentiles, the axis stretched towards the tail as HdrHistogram's plots are."""
-    steps = [0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99]
+    """Latency from the median on, the axis stretched towards the tail as HdrHistogram's plots are."""
+    steps = [50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99]
     place = {p: math.log10(1 / (1 - p / 100)) for p in steps}
     series = [(name, [(place[p], max(h.percentile(p), 0.001)) for p in steps]) for name, h in histograms]
-    ticks = [(place[p], f"{p:g}%") for p in (0, 50, 90, 99, 99.9, 99.99)]
+    ticks = [(place[p], f"{p:g}%") for p in (50, 90, 99, 99.9, 99.99)]
     chart(path, title, "percentile", "ms", series, ticks, log_y=True)

@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+from lib.terminal import watched
+
 KINDS = {
     # Every key is new: the number of the thread, of the request, and of the run.
     "first": 'request = function() n = n + 1; return order("r" .. run .. "-" .. id .. "-" .. n) end',
@@ -45,9 +47,10 @@ def run(url, kind, seconds, folder, run_name, path, authorization, connections=6
     script = folder / f"{kind}.lua"
     script.write_text(SCRIPT % {
         "run": quoted(run_name), "path": quoted(path), "authorization": quoted(authorization), "kind": KINDS[kind]})
-    result = subprocess.run(
-        ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s", "--timeout", "10s", "-s", str(script), url],
-        capture_output=True, text=True)
+    with watched(kind, seconds):
+        result = subprocess.run(
+            ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s", "--timeout", "10s", "-s", str(script), url],
+            capture_output=True, text=True)
     found = re.search(r"SEMEL (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", result.stdout)
     if not found:
         raise SystemExit(f"wrk printed no result:\n{result.stdout}{result.stderr}")

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -17,5 +18,24 @@ struct ConsoleBrowserTests {
       let report: Report = try await Python.run("console_browser", [rig.adminURL, proxy, scripts, "-"])
       #expect(report.objections.isEmpty)
     }
+  }
+
+  struct Examination: Decodable {
+    let looked: [String]
+    let violations: [String]
+  }
+
+  @Test func `axe finds no violation of WCAG 2_2 AA on any page, in both schemes`() async throws {
+    let directory = TemporaryDirectory()
+    let token = "operator-0123456789"
+    try token.write(toFile: directory.file("token"), atomically: true, encoding: .utf8)
+    let configuration = Configuration(admin: ["token_file": directory.file("token")])
+    try await Rig.run(configuration, within: .seconds(280), slots: 3) { rig in
+      rig.backend.on("/v1/orders", inTurn: [Reply(201, body: "{}"), .unanswered])
+      let proxy = "http://127.0.0.1:\(rig.semel.ports.proxy)"
+      let found: Examination = try await Python.run("console_axe", [rig.adminURL, proxy, token])
+      #expect(found.looked.count == 26 && found.violations.isEmpty, "\(found)")
+    }
+    withExtendedLifetime(directory) {}
   }
 }

@@ -103,6 +103,26 @@ struct ConformanceCommandTests {
     }
   }
 
+  @Test func `progress is shown on a terminal, and nowhere else`() async throws {
+    try await Rig.run { rig in
+      let directory = TemporaryDirectory()
+      try "{}".write(toFile: directory.file("order.json"), atomically: true, encoding: .utf8)
+      let command = [
+        SemelProcess.binary, "conformance", "http://127.0.0.1:\(rig.semel.ports.proxy)/v1/orders",
+        "--request", directory.file("order.json"), "--header", "Authorization: Bearer alice",
+        "--only", "2.6/retry-same-result",
+      ]
+      let shown = try Python.startOnTerminal(command)
+      let exit = try await shown.exit(within: .seconds(100))
+      #expect(
+        shown.output.contains(" scripts have ended …\r\u{1B}[K"), "\(exit) \(shown.output)")
+      let piped = try ManagedProcess(command)
+      #expect(try await piped.exit(within: .seconds(100)) == exit)
+      #expect(!(piped.output + piped.errors).contains("\u{1B}"), "\(piped.errors)")
+      withExtendedLifetime(directory) {}
+    }
+  }
+
   @Test func `the configuration at the end is a good one`() async throws {
     try await Rig.run { rig in
       let outcome = try await self.conformance(rig, ["--only", "2.7/reuse-status,2.7/missing-400"])

@@ -42,6 +42,21 @@ struct StoreCommandTests {
     }
   }
 
+  @Test func `the progress of a copy is shown on a terminal, and nowhere else`() async throws {
+    try await Rig.run { rig in
+      let directory = TemporaryDirectory()
+      let file = directory.file("semel.yaml")
+      try rig.writeConfiguration(to: file)
+      let shown = try Python.startOnTerminal(
+        [SemelProcess.binary, "store", "backup", file, directory.file("copy.db")])
+      #expect(try await shown.exit() == .code(0), "\(shown.output)")
+      #expect(shown.output.contains("\r\u{1B}[K100 % copied …\r\u{1B}[K"), "\(shown.output)")
+      let piped = try await rig.command(["store", "backup", file, directory.file("other.db")])
+      #expect(!(piped.output + piped.errors).contains("\u{1B}"), "\(piped.errors)")
+      withExtendedLifetime(directory) {}
+    }
+  }
+
   @Test func `a copy made under load is whole, and a process runs on it`() async throws {
     try await Rig.run { rig in
       let directory = TemporaryDirectory()

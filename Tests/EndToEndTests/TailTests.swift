@@ -37,17 +37,11 @@ struct TailTests {
   }
 
   @Test func `statuses have colours on a terminal alone, and with NO_COLOR on none`() async throws {
-    // Runs its arguments on a terminal of its own, and prints what they wrote.
-    let program = """
-      import os, pty, sys
-      os.environ.update({'TERM': 'xterm', 'NO_COLOR': sys.argv[1]})
-      pty.spawn(sys.argv[2:])
-      """
     try await Rig.run { rig in
       expectExecuted(try await rig.order("k"))
       let command = [SemelProcess.binary, "tail", "--no-follow", "--admin", rig.adminURL]
       for (setting, isColoured) in [("", true), ("1", false)] {
-        let process = try Python.startInline(program, [setting] + command)
+        let process = try Python.startOnTerminal(command, noColour: setting)
         #expect(try await process.exit() == .code(0), "\(process.errors)")
         #expect(process.output.contains("\u{1B}[32m201\u{1B}[0m") == isColoured, "\(process.output)")
         #expect(process.output.contains("201"))

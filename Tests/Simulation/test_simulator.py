@@ -3,6 +3,8 @@
     python3 Tests/Simulation/test_simulator.py BINARY
 """
 
+import os
+import pty
 import shlex
 import subprocess
 import sys
@@ -47,6 +49,18 @@ class Simulator(unittest.TestCase):
         self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
         self.assertIn("rule 1", again.stdout)
         self.assertIn("ran 2 times", again.stdout)
+
+    def test_progress_is_shown_on_a_terminal_alone(self):
+        control, terminal = pty.openpty()
+        words = ("--topology", "memory", "--seconds", "5")
+        run = subprocess.run([BINARY, *words], stdout=terminal, timeout=600)
+        os.close(terminal)
+        shown = os.read(control, 65536).decode()
+        os.close(control)
+        self.assertEqual(run.returncode, 0, shown)
+        # Each line takes the place of the one before, also the last.
+        self.assertRegex(shown, r"\r\x1b\[K\d+ worlds, \d+ intents[^\n]*\r\x1b\[K\d+ worlds")
+        self.assertNotRegex(simulate(*words).stdout, r"[\r\x1b]")
 
     def test_equal_seeds_are_equal_worlds_with_each_store(self):
         found = {}

@@ -87,9 +87,13 @@ struct StoreCommand: ParsableCommand {
 
     func run() throws {
       do {
-        let bytes = try EmbeddedCopy.make(ofFile: try StoreCommand.path(in: file), to: target)
+        let bytes = try EmbeddedCopy.make(ofFile: try StoreCommand.path(in: file), to: target) { part in
+          Terminal.showProgress("\(Int(part * 100)) % copied …")
+        }
+        Terminal.showProgress("")
         print("\(target): \(bytes) bytes")
       } catch let error as EmbeddedStoreError {
+        Terminal.showProgress("")
         throw StoreCommand.failed(error)
       }
     }

@@ -6,20 +6,28 @@ import Platform
 
 /// A consistent copy of the embedded store's file, made while a process uses it.
 public enum EmbeddedCopy {
-  /// Copies the store by SQLite's online backup, in one step: the copy is the store at one moment, and its owner writes
-  /// on meanwhile, since its log keeps the pages that are read here.
+  /// The pages of a step, after which progress is reported: 4 MiB.
+  private static let pagesPerStep: CInt = 1024
+
+  /// Copies the store by SQLite's online backup, in one transaction: the copy is the store at one moment, and its owner
+  /// writes on meanwhile, since its log keeps the pages that are read here.
   ///
-  /// - Parameter target: The path of the copy, where there must be no file. It is readable by its owner only.
+  /// - Parameters:
+  ///   - target: The path of the copy, where there must be no file. It is readable by its owner only.
+  ///   - progress: Called after each step, with the copied part, from 0 to 1.
   /// - Returns: The size of the copy in bytes.
-  public static func make(ofFile path: String, to target: String) throws(EmbeddedStoreError) -> Int {
-    try make(ofFile: path, to: target, sync: { fsync($0) })
+  public static func make(
+    ofFile path: String, to target: String, progress: @escaping (Double) -> Void = { _ in }
+  ) throws(EmbeddedStoreError) -> Int {
+    try make(ofFile: path, to: target, progress: progress, sync: { fsync($0) })
   }
 
   /// Copies as the public function does.
   ///
   /// - Parameter sync: `fsync`, in whose place a test puts a disk that fails.
   static func make(
-    ofFile path: String, to target: String, sync: (Int32) -> Int32
+    ofFile path: String, to target: String, pagesPerStep: CInt = pagesPerStep,
+    progress: @escaping (Double) -> Void = { _ in }, sync: (Int32) -> Int32
   ) throws(EmbeddedStoreError) -> Int {
     let source = try opened(path)
     let descriptor = open(target, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -29,7 +37,7 @@ public enum EmbeddedCopy {
     defer { _ = close(descriptor) }
     do {
       let copy = try DatabaseQueue(path: target)
-      try source.backup(to: copy)
+      try copyPages(of: source, to: copy, pagesPerStep, progress)
       try CopyMark.put(on: copy)
       try copy.close()
       try source.close()
@@ -46,6 +54,22 @@ public enum EmbeddedCopy {
       throw .cannotCopy(target: target, reason: String(cString: strerror(code)))
     }
     return FilePresence.length(of: target)
+  }
+
+  /// Copies all pages as they are at the beginning. Between two steps SQLite lets go of them, and begins anew after a
+  /// change, unless a transaction reads them: the first statement begins it.
+  private static func copyPages(
+    of source: DatabaseQueue, to copy: DatabaseQueue, _ pagesPerStep: CInt,
+    _ progress: @escaping (Double) -> Void
+  ) throws {
+    try copy.writeWithoutTransaction { target in
+      try source.read { database in
+        _ = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema")
+        try database.backup(to: target, pagesPerStep: pagesPerStep) { done in
+          progress(Double(done.completedPageCount) / Double(max(1, done.totalPageCount)))
+        }
+      }
+    }
   }
 
   /// Writes the entry of a file in its directory to the disk, and returns the error's number; `nil` if that succeeds.

@@ -29,6 +29,18 @@ enum Python {
     #expect(try await process.exit() == .code(0), "\(process.errors)")
   }
 
+  /// Starts a command on a terminal of its own; its output is all that the command writes there.
+  ///
+  /// - Parameter noColour: The value of `NO_COLOR`.
+  static func startOnTerminal(_ command: [String], noColour: String = "") throws -> ManagedProcess {
+    let program = """
+      import os, pty, sys
+      os.environ.update({'TERM': 'xterm', 'NO_COLOR': sys.argv[1]})
+      sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:])))
+      """
+    return try startInline(program, [noColour] + command)
+  }
+
   /// Starts a server and waits until it reports that it is ready.
   static func serve(_ script: String, _ arguments: [String]) async throws -> ManagedProcess {
     let process = try start(script, arguments)

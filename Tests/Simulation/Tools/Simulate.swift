@@ -90,7 +90,7 @@ enum Simulate {
       totals.showProgress()
       if !report.violations.isEmpty, !options.goesOn { break }
     }
-    print(totals.text)
+    print(Totals.lineStart + totals.text)
     return totals.violations == 0
   }
 }
@@ -161,12 +161,15 @@ struct Totals {
     hash = (hash ^ report.hash) &* 0x100_0000_01B3
   }
 
+  /// Puts a line in the place of the one before on a terminal; empty elsewhere.
+  static let lineStart = isatty(STDOUT_FILENO) == 0 ? "" : "\r\u{1B}[K"
+
   /// Shows a person the sums every second.
   mutating func showProgress() {
     fflush(nil)
-    guard isatty(STDOUT_FILENO) != 0, elapsed - shownAt >= 1 else { return }
+    guard !Self.lineStart.isEmpty, elapsed - shownAt >= 1 else { return }
     shownAt = elapsed
-    print("\r\(text)", terminator: "")
+    print(Self.lineStart + text, terminator: "")
   }
 
   var text: String {

@@ -1,3 +1,4 @@
+import GRDB
 import Glibc
 import Logging
 import TestSupport
@@ -59,6 +60,29 @@ struct EmbeddedCopyTests {
         return Self.isDirectory(descriptor) ? -1 : 0
       }
       #expect(bytes == FilePresence.length(of: target))
+    }
+  }
+
+  @Test func `a copy in many steps is the store at one moment, whatever is written meanwhile`() async throws {
+    try await withStore { path, target in
+      let owner = try DatabaseQueue(path: path)
+      let insert = "INSERT INTO fact (name, value) VALUES ('test-' || ?, hex(zeroblob(4000)))"
+      let count = "SELECT count(*) FROM fact WHERE name LIKE 'test-%'"
+      try owner.write { for number in 0..<50 { try $0.execute(sql: insert, arguments: [number]) } }
+      var parts: [Double] = []
+      let noted = { (part: Double) in
+        parts.append(part)
+        // A copy that began anew after each change would never end.
+        guard parts.count < 1000 else { return }
+        try? owner.write { try $0.execute(sql: insert, arguments: [50 + parts.count]) }
+      }
+      _ = try EmbeddedCopy.make(
+        ofFile: path, to: target, pagesPerStep: 10, progress: noted, sync: { _ in 0 })
+      #expect((10..<1000).contains(parts.count) && parts.last == 1 && parts == parts.sorted(), "\(parts)")
+      #expect(try owner.read { try Int.fetchOne($0, sql: count) } == 50 + parts.count)
+      let copy = try DatabaseQueue(path: target)
+      #expect(try copy.read { try Int.fetchOne($0, sql: count) } == 50)
+      #expect(try copy.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
     }
   }
 }

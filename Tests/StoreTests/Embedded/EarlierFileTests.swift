@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Idempotency
 import Logging
+import NIOCore
 import Platform
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Idempotency
 import Logging
 import Platform
 import TestSupport

@@ -76,7 +76,7 @@ struct RandomCommands {
     let beginning = String(decoding: command.words.prefix(2).joined(), as: UTF8.self)
     if beginning.uppercased().contains("HGETALL") { command.comparison = .groups(from: 0, of: 2) }
     if beginning.hasSuffix("redis.call('TIME')")
-      || command.words.count == 1 && command.words[0].count == 4
+      || command.words.count == 1 && beginning.uppercased() == "TIME"
     {
       command.comparison = .time
     }

@@ -196,7 +196,6 @@ extension HTTP2Stream {
   }
 
   private func finish(trailers: ByteBuffer) {
-    invariant(length != nil, "a response ends whose head has not come")
     stage = .over
     exchange.ended(trailers: trailers)
     // The rest of the request is useless now.

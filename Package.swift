@@ -25,7 +25,7 @@ let strict: [SwiftSetting] =
     isFuzzing
       ? .unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug", "-enable-testing"])
       : .unsafeFlags(
-        ["-cross-module-optimization", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections"]
+        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"]
           + (isForModuleTests ? ["-enable-testing"] : []), .when(configuration: .release))
   ]
 

@@ -57,7 +57,6 @@ struct HTTP2Drain {
 
   /// Handles the end of a stream.
   mutating func ended() -> Action {
-    invariant(streams > 0, "a stream ends that was not counted")
     streams -= 1
     return closeIfOver()
   }

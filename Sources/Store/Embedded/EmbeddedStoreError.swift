@@ -34,7 +34,7 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
     case .clockApart(let path, let lead):
       Self.text(path, clockApart: lead)
     case .cannotOpen(let path, let reason):
-      "store \(path): cannot be opened: \(reason)"
+      "store \(path): cannot be opened: \(reason); start Semel again once the store can be used"
     case .cannotCopy(let target, let reason):
       "\(target): cannot be written: \(reason)"
     }

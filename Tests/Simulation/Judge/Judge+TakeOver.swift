@@ -81,17 +81,6 @@ extension Judge {
     }
   }
 
-  /// No attempt follows as many as the route allows, each of which had a response that counts.
-  func checkLimit(_ sending: Record.Sending, of record: Record) {
-    guard record.rule == .capped, !record.hasPast else { return }
-    let count = record.sent.count { before in
-      record.runs(of: before, before: sending.at).contains { $0.end == .retry }
-    }
-    if count >= Rules.maxAttempts {
-      violation(1, record, "attempt \(sending.attempt) follows \(count) that count")
-    }
-  }
-
   /// Notes that an operator has removed a record of which an attempt was in flight.
   func forgotClaim(of record: Record, _ attempt: Int) {
     note(record, "attempt \(attempt) was in flight")

@@ -13,11 +13,6 @@ extension StoreSettings {
     )
     .only("embedded")
     Member(
-      "trust_clock", \.trustsClock, .flag,
-      "embedded: `true`, for one start, believes the wall clock against the file"
-    )
-    .only("embedded")
-    Member(
       "topology", \.redis.kind, .word, "redis: with `sentinel` and `cluster`, `nodes` take the place of `url`"
     )
     .showing { $0.redis.kind == .standalone ? nil : .word($0.redis.kind) }.standard("`standalone`")
@@ -143,7 +138,9 @@ extension StoreSettings {
   }
 
   private static let removed = [
-    "plain_claims": "is no setting any more: every claim takes the script; take it out"
+    "plain_claims": "is no setting any more: every claim takes the script; take it out",
+    "trust_clock":
+      "is no setting any more: the store starts with any clock, and forgets nothing by it; take it out",
   ]
 }
 
@@ -152,11 +149,6 @@ extension StoreSettings {
   private func check(_ section: Section) {
     if case .embedded(let path) = place { checkPath(path, section) } else { checkRedis(section) }
     refuseStrangers(section)
-    if trustsClock {
-      section["trust_clock"]?.warn(
-        "is for one start after which the store's clock is right; take it out again, since a wrong clock would "
-          + "make the store forget")
-    }
     if let idSecret, idSecret.revealed.utf8.count < 16 {
       section["id_secret_file"]?.warn(
         "the secret is short enough to be guessed; `openssl rand -base64 32` makes one")

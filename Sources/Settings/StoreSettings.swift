@@ -22,8 +22,6 @@ public struct StoreSettings: Hashable, Sendable {
   public var place: Place = .embedded(path: "semel.db")
   /// The time limit for a command.
   public var timeout: Milliseconds = 500
-  /// Whether the embedded store trusts the wall clock at its start, even if its file contradicts it.
-  public var trustsClock = false
   /// The maximum size of completed outcomes in this process's cache, in bytes; 0 for no cache.
   public var localCacheBytes = 64 << 20
   /// The name that separates the records of several deployments in one store.

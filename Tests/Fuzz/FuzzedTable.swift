@@ -29,7 +29,7 @@ final class FuzzedTable {
     id = RecordID(digest)
     let path = NSTemporaryDirectory() + "semel-fuzz-\(getpid()).db"
     do {
-      queue = try StoreFile.opened(path, isWallTrusted: false).queue
+      queue = try StoreFile.opened(path).queue
       (table, insertRecord, insertResponse) = try queue.writeWithoutTransaction { database in
         (
           try RecordTable(database), try SQLStatement(database, Self.insertRecord),

@@ -166,6 +166,11 @@ struct RefusalTests {
       "2:40: store.plain_claims: is no setting any more: every claim takes the script; take it out"
     ),
     (
+      "store: {trust_clock: true}",
+      "2:9: store.trust_clock: is no setting any more: the store starts with any clock, and forgets nothing by it; "
+        + "take it out"
+    ),
+    (
       "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",
       "2:62: store.timeout: must be at least 300ms with replicas or durable: waitaof, since Redis ends a wait for missing replicas up to 100 ms late"
     ),

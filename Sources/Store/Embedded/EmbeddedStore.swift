@@ -27,15 +27,14 @@ public final class EmbeddedStore: RecordStore {
   ///   - timeout: The maximum duration of a command.
   ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and one that has lost changes.
   ///   - codec: The form in which outcomes are stored.
-  ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
   ///   - logger: The logger of the store.
   public convenience init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
-    isWallTrusted: Bool = false, codec: OutcomeCodec = .plain, logger: Logger
+    codec: OutcomeCodec = .plain, logger: Logger
   ) throws(EmbeddedStoreError) {
     try self.init(
-      path: path, timeout: timeout, requiresDurable: requiresDurable, isWallTrusted: isWallTrusted,
-      codec: codec, logBound: FileSpace.logBound, logger: logger)
+      path: path, timeout: timeout, requiresDurable: requiresDurable, codec: codec,
+      logBound: FileSpace.logBound, logger: logger)
   }
 
   /// Opens the file as the public initializer does.
@@ -43,13 +42,12 @@ public final class EmbeddedStore: RecordStore {
   /// - Parameter logBound: The length of SQLite's log, in bytes, from which it is emptied explicitly.
   init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
-    isWallTrusted: Bool = false, codec: OutcomeCodec = .plain, logBound: Int, logger: Logger
+    codec: OutcomeCodec = .plain, logBound: Int, logger: Logger
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(
-      path, isWallTrusted: isWallTrusted, refusesLoss: requiresDurable, note: lock.found,
-      isGone: lock.isDatabaseGone)
+      path, refusesLoss: requiresDurable, note: lock.found, isGone: lock.isDatabaseGone)
     lock.keep(generation: opened.generation, latest: opened.latest)
     Self.log(opened, path: path, to: logger)
     monitor = StoreMonitor(.serving)
@@ -75,10 +73,19 @@ public final class EmbeddedStore: RecordStore {
     if let loss = opened.loss {
       logger.critical("store: \(loss.report(at: path))", metadata: ["file": "\(path)"])
     }
+    if let delay = opened.clock.delay {
+      logger.warning(
+        """
+        store: the clock is far ahead of the last change: Semel was stopped for so long, or the clock is wrong; all \
+        records are kept so much longer
+        """, metadata: ["by_ms": "\(delay.count)"])
+    }
     if let excess = opened.clock.excess {
       logger.warning(
-        "store: the clock was ahead when the database was last written; completed records are kept so much longer",
-        metadata: ["by_ms": "\(excess.count)"])
+        """
+        store: the clock is far behind the last change: it is wrong now, or was then; completed records are kept so \
+        much longer
+        """, metadata: ["by_ms": "\(excess.count)"])
     }
   }
 

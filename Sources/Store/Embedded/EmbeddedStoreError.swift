@@ -1,5 +1,4 @@
 import GRDB
-import Idempotency
 
 /// The reason for which the embedded store cannot be opened.
 public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
@@ -12,8 +11,6 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case newerFormat(path: String, found: Int, known: Int)
   /// Records were lost, and must not be lost silently.
   case loss(path: String, FileLoss)
-  /// The wall clock is more than an hour apart from the last time in the file; `lead` is negative if it is behind.
-  case clockApart(path: String, lead: Milliseconds)
   case cannotOpen(path: String, reason: String)
   case cannotCopy(target: String, reason: String)
 
@@ -31,23 +28,11 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
       "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
     case .loss(let path, let loss):
       "store \(path): \(loss.refusal(at: path))"
-    case .clockApart(let path, let lead):
-      Self.text(path, clockApart: lead)
     case .cannotOpen(let path, let reason):
       "store \(path): cannot be opened: \(reason); start Semel again once the store can be used"
     case .cannotCopy(let target, let reason):
       "\(target): cannot be written: \(reason)"
     }
-  }
-
-  private static func text(_ path: String, clockApart lead: Milliseconds) -> String {
-    let finding =
-      lead > 0
-      ? "\(lead.count / 3_600_000) h ahead of the store's last change: Semel was stopped for so long, or the clock "
-        + "is wrong, and the store would forget outcomes by it"
-      : "\(-lead.count / 3_600_000) h behind the store's last change: it is wrong now, or was then"
-    return "store \(path): the wall clock is \(finding); set it right, or start once with "
-      + "store.trust_clock: true if it is right"
   }
 }
 

@@ -56,14 +56,12 @@ extension EmbeddedWork {
       """, metadata: ["error": "\(error.text)", "file": "\(presence.path)"])
   }
 
-  /// Warns while a start would refuse the wall clock, which was set while the process runs.
+  /// Warns of a wall clock that was set while the process runs.
   func watchClock() {
     guard let lead = clock.lead(), DispatchTime.now() >= housekeeping.nextClockWarning else { return }
     housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
     logger.warning(
-      """
-      store: the wall clock was set while Semel runs. The store's time goes on; while they differ so, a start is refused, \
-      but for one with store.trust_clock: true
-      """, metadata: ["by_ms": "\(lead.count)"])
+      "store: the wall clock was set while Semel runs; the store's time goes on, and follows it at the next start",
+      metadata: ["by_ms": "\(lead.count)"])
   }
 }

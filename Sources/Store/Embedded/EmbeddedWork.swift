@@ -46,7 +46,6 @@ final class EmbeddedWork {
   }
 
   func run() {
-    keepClock(isAnchored: true)
     var group: [any EmbeddedRequest] = []
     var nextRound = DispatchTime.now()
     while let taken = writer.queue.take(reusing: group, until: nextRound) {

@@ -22,7 +22,8 @@ enum CopyMark {
   }
 }
 
-/// The number of losses that the records at a path have met: a fact of the file, which is noted beside it, too.
+/// The number of losses that the records at a path have met, and of starts that set its time back: a fact of the file,
+/// which is noted beside it, too. After either, a copy of before has a smaller number, whatever its times are.
 enum FileGeneration {
   private static let name = "generation"
   /// As in Redis: attempt numbers have 14 digits at most.
@@ -33,13 +34,16 @@ enum FileGeneration {
   /// - Parameter latest: The time of its last change, in milliseconds since 1970.
   static func loss(in database: Database, latest: Int64, note: LockNote) throws -> FileLoss? {
     if let madeAt = try number(CopyMark.time, in: database) { return .copy(madeAt: madeAt) }
-    return latest < note.latest ? .behind : nil
+    let generation = try number(name, in: database) ?? 0
+    return generation < note.generation || latest < note.latest ? .behind : nil
   }
 
-  /// Writes the generation that begins with this start, and returns it: the next one after a loss.
-  static func take(in database: Database, note: LockNote, after loss: FileLoss?) throws -> Int {
+  /// Writes the generation of this start, and returns it.
+  ///
+  /// - Parameter isNext: Whether the start begins the next one.
+  static func take(in database: Database, note: LockNote, isNext: Bool) throws -> Int {
     let written = try number(name, in: database) ?? 0
-    let reached = Swift.max(written, Int64(note.generation)) + (loss == nil ? 0 : 1)
+    let reached = Swift.max(written, Int64(note.generation)) + (isNext ? 1 : 0)
     let generation = min(reached, Int64(max))
     if generation != written {
       try database.execute(

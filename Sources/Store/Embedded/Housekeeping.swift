@@ -68,7 +68,7 @@ extension EmbeddedWork {
         >= Housekeeping.touchPause || hinderedAt != nil
       {
         // While no command comes, only this write shows that changes are possible again.
-        keepClock(isAnchored: false)
+        keepClock()
       }
     }
     guard unavailability == nil else { return Housekeeping.idlePause }
@@ -84,13 +84,10 @@ extension EmbeddedWork {
   }
 
   /// Writes the store's time to the file.
-  func keepClock(isAnchored: Bool) {
+  func keepClock() {
     housekeeping.touchedAt = .now()
     do throws(TransactionError) {
-      try transaction.run { () throws(SQLError) in
-        try table.touch(clock)
-        if isAnchored { try table.anchor(clock, to: MachineUptime.read()) }
-      }
+      try transaction.run { () throws(SQLError) in try table.touch(clock) }
       mayWriteAgain()
     } catch {
       noteHindrance(error)

@@ -15,7 +15,6 @@ final class RecordStatements {
   let selectNextOrigins: SQLStatement
   let bury: SQLStatement
   let updateClock: SQLStatement
-  let updateMachine: SQLStatement
   let selectFact: SQLStatement
   let replaceFact: SQLStatement
 
@@ -33,7 +32,6 @@ final class RecordStatements {
     selectNextOrigins = try SQLStatement(database, StatementText.selectNextOrigins)
     bury = try SQLStatement(database, StatementText.bury)
     updateClock = try SQLStatement(database, StatementText.updateClock)
-    updateMachine = try SQLStatement(database, StatementText.updateMachine)
     selectFact = try SQLStatement(database, StatementText.selectFact)
     replaceFact = try SQLStatement(database, StatementText.replaceFact)
   }
@@ -69,7 +67,6 @@ private enum StatementText {
     WHERE id = ?
     """
   static let updateClock = "UPDATE clock SET latest = ?1, high = 0 WHERE latest <> ?1 OR high <> 0"
-  static let updateMachine = "UPDATE clock SET machine = ?1, counted_from = ?2"
   static let selectFact = "SELECT value FROM fact WHERE name = ?"
   static let replaceFact = "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)"
 }

@@ -71,23 +71,10 @@ final class RecordTable {
     bytesRead = 0
   }
 
-  /// Writes the time of a change, before which the clock of no later start begins.
+  /// Writes the time of a change, from which the clock of the next start is derived.
   func touch(_ clock: StoreClock) throws(SQLError) {
     statements.updateClock.bind(1, clock.now().milliseconds)
     try statements.updateClock.run()
-  }
-
-  /// Writes the machine's uptime, from which the next start can compute how long the store was closed, unless the
-  /// machine was restarted.
-  func anchor(_ clock: StoreClock, to uptime: MachineUptime?) throws(SQLError) {
-    if let uptime {
-      statements.updateMachine.bind(1, uptime.startID)
-      statements.updateMachine.bind(2, (clock.now() - uptime.span).milliseconds)
-    } else {
-      statements.updateMachine.bindNull(1)
-      statements.updateMachine.bindNull(2)
-    }
-    try statements.updateMachine.run()
   }
 }
 

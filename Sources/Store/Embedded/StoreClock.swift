@@ -2,25 +2,24 @@ import GRDB
 import Idempotency
 import Platform
 
-/// The embedded store's one time: the later of the last written time and the wall clock when the store is opened,
-/// continued by the boot-time clock.
+/// The embedded store's one time: the wall clock when the store is opened, continued by the boot-time clock.
 ///
 /// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward
-/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process. A wall clock
-/// that differs from the file by more than `bound` is refused: one start two days ahead would forget yesterday's keys.
+/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process. Records keep
+/// the rest of their lives over a start with a wall clock that is far ahead of the file. Nothing is forgotten too soon,
+/// be that the end of a long stop or a wrong clock.
 struct StoreClock: Sendable {
   /// The largest difference that counts as a short stop, or as a clock that is slightly off. A clock that was set to
   /// another time zone is beyond it.
   static let bound = Milliseconds.seconds(3600)
 
-  /// The refusal of a wall clock that contradicts the file.
-  struct Apart: Error, Equatable {
-    /// The wall clock's time minus the file's.
-    let lead: Milliseconds
-  }
-
+  /// The amount by which the wall clock is ahead of the file, and by which the ends of all records move; `nil` if it is
+  /// within the bound.
+  let delay: Milliseconds?
   /// The amount by which the file was written ahead of this time; `nil` if that is within the bound.
   let excess: Milliseconds?
+  /// Whether the time begins before the last one in the file.
+  let isSetBack: Bool
   private let start: StoreInstant
   private let startedAt: BootInstant
 
@@ -28,27 +27,23 @@ struct StoreClock: Sendable {
   ///
   /// - Parameters:
   ///   - history: The times in the file.
-  ///   - isWallTrusted: Whether the operator vouches for the wall clock.
   ///   - wall: The wall clock's time.
   ///   - boot: The boot-time clock's time.
-  init(
-    history: ClockHistory, isWallTrusted: Bool = false, wall: StoreInstant = Self.wall(),
-    boot: BootInstant = .now
-  ) throws(Apart) {
-    let lead = wall - history.known
-    let isApart = history.known.milliseconds > 0 && Self.isApart(lead)
-    guard isWallTrusted || !isApart else { throw Apart(lead: lead) }
+  init(history: ClockHistory, wall: StoreInstant = Self.wall(), boot: BootInstant = .now) {
+    let lead = wall - history.latest
     startedAt = boot
-    // Only the operator's word leads back, and only over a clock that was wrong.
-    start = isApart ? wall : max(history.latest, wall)
-    let ahead = max(history.high, history.latest) - start
+    start = Self.isApart(lead) ? wall : max(history.latest, wall)
+    isSetBack = start < history.latest
+    let delay: Milliseconds = history.latest.milliseconds > 0 && lead > Self.bound ? lead : 0
+    self.delay = delay > 0 ? delay : nil
+    let ahead = max(history.high, history.latest) + delay - start
     excess = ahead > Self.bound ? ahead : nil
   }
 
   /// Returns the time by which records are written and expire, and leases end.
   func now(boot: BootInstant = .now) -> StoreInstant { start + (boot - startedAt) }
 
-  /// Returns the wall clock's time minus the store's if a start would refuse it; otherwise `nil`.
+  /// Returns the wall clock's time minus the store's if that is beyond the bound; otherwise `nil`.
   func lead(of wall: StoreInstant = Self.wall(), boot: BootInstant = .now) -> Milliseconds? {
     let lead = wall - now(boot: boot)
     return Self.isApart(lead) ? lead : nil
@@ -67,34 +62,48 @@ struct ClockHistory: Equatable, Sendable {
   var latest: StoreInstant
   /// The latest time that an earlier version wrote by a wall clock that it did not believe; 0 if there is none.
   var high = StoreInstant(milliseconds: 0)
-  /// The present time by the machine's uptime since the file was written; `nil` if the machine was restarted since.
-  var counted: StoreInstant?
-
-  /// The earliest possible present time.
-  var known: StoreInstant {
-    guard let counted, counted > latest else { return latest }
-    return counted
-  }
 
   /// Reads the times of a file.
-  init(_ database: Database, uptime: MachineUptime? = .read()) throws {
+  init(_ database: Database) throws {
     latest = StoreInstant(milliseconds: 0)
-    guard let row = try Row.fetchOne(database, sql: "SELECT latest, high, machine, counted_from FROM clock")
-    else { return }
+    guard let row = try Row.fetchOne(database, sql: "SELECT latest, high FROM clock") else { return }
     latest = StoreInstant(milliseconds: row[0])
     high = StoreInstant(milliseconds: row[1])
-    if let uptime, row[2] as String? == uptime.startID, let from = row[3] as Int64? {
-      counted = StoreInstant(milliseconds: from) + uptime.span
-    }
   }
 
   init(latest: StoreInstant) { self.latest = latest }
+
+  /// Begins a clock in the file, inside the transaction that opens it.
+  ///
+  /// Earlier versions find no uptime of the machine, by which they would contradict a clock that was set back.
+  static func begin(_ clock: StoreClock, at now: StoreInstant, in database: Database) throws {
+    if let delay = clock.delay { try postpone(database, by: delay) }
+    if let excess = clock.excess { try takeBack(database, by: excess, to: now) }
+    try database.execute(
+      sql: "UPDATE clock SET latest = ?, high = 0, machine = NULL, counted_from = NULL",
+      arguments: [now.milliseconds])
+  }
+
+  /// Moves the ends of all records: those of leases and of fences too, and the losses from which unknown outcomes are
+  /// kept. The times at which outcomes were recorded stay.
+  ///
+  /// Reads every record, once.
+  private static func postpone(_ database: Database, by delay: Milliseconds) throws {
+    try database.execute(
+      sql: """
+        UPDATE record SET kept_until = kept_until + :delay, sweep_at = sweep_at + :delay,
+          expires_at = expires_at + :delay,
+          at = CASE WHEN state IN (1, 2) THEN at + :delay ELSE at END,
+          flags = CASE WHEN flags >> :shift > 0 THEN flags + (:delay << :shift) ELSE flags END
+        """,
+      arguments: ["delay": delay.count, "shift": RecordTable.Flag.fenceShift])
+  }
 
   /// Takes the times of the open records back with the clock, so that no lease outlasts its owner by hours. All other
   /// records keep their ends, and are thus kept longer.
   ///
   /// Reads every record, and is therefore done only after a clock was wrong.
-  static func takeBack(_ database: Database, by excess: Milliseconds, to now: StoreInstant) throws {
+  private static func takeBack(_ database: Database, by excess: Milliseconds, to now: StoreInstant) throws {
     try database.execute(
       sql: """
         UPDATE record SET at = max(:now, at - :excess), first_seen = min(first_seen, :now)
@@ -107,28 +116,5 @@ struct ClockHistory: Equatable, Sendable {
 extension StoreInstant {
   static func - (instant: StoreInstant, span: Milliseconds) -> StoreInstant {
     instant + Milliseconds(-span.count)
-  }
-}
-
-/// The time since the machine was started, with the identity of that start: evidence of how long Semel was stopped that
-/// does not depend on the wall clock.
-struct MachineUptime {
-  /// The kernel's random identifier of this start of the machine.
-  let startID: String
-  let span: Milliseconds
-
-  init(startID: String, span: Milliseconds) {
-    self.startID = startID
-    self.span = span
-  }
-
-  /// Reads the uptime; `nil` if the system does not provide it.
-  static func read() -> MachineUptime? {
-    guard
-      let startID = SystemFile.text(of: "/proc/sys/kernel/random/boot_id")?.split(separator: "\n").first,
-      let seconds = SystemFile.text(of: "/proc/uptime")?.split(separator: " ").first.flatMap({ Double($0) })
-    else { return nil }
-    return MachineUptime(
-      startID: String(startID), span: Milliseconds(Int64(max(0, min(seconds * 1000, 1e15)))))
   }
 }

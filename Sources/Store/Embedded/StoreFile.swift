@@ -54,31 +54,30 @@ enum StoreFile {
     let latest: Int64
   }
 
-  /// Opens the file, unless the wall clock contradicts it. A file that is refused stays as it is.
+  /// Opens the file. A file that is refused stays as it is.
   ///
   /// - Parameters:
   ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
   ///   - note: The content of the file beside it.
   ///   - isGone: Whether the database was deleted or emptied before.
   static func opened(
-    _ path: String, isWallTrusted: Bool, refusesLoss: Bool = false, note: LockNote = .new,
-    isGone: Bool = false
+    _ path: String, refusesLoss: Bool = false, note: LockNote = .new, isGone: Bool = false
   ) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
         let history = try ClockHistory(database)
-        let clock = try clock(history, isWallTrusted: isWallTrusted, path: path)
+        let clock = StoreClock(history: history)
         let found = try FileGeneration.loss(in: database, latest: history.latest.milliseconds, note: note)
         let loss = isGone ? .gone : found
         if refusesLoss, let loss { throw EmbeddedStoreError.loss(path: path, loss) }
         let now = clock.now()
         var generation = 0
         try database.inTransaction(.immediate) {
-          generation = try FileGeneration.take(in: database, note: note, after: loss)
-          if let excess = clock.excess { try ClockHistory.takeBack(database, by: excess, to: now) }
-          try database.execute(sql: "UPDATE clock SET latest = ?, high = 0", arguments: [now.milliseconds])
+          generation = try FileGeneration.take(
+            in: database, note: note, isNext: loss != nil || clock.isSetBack)
+          try ClockHistory.begin(clock, at: now, in: database)
           return .commit
         }
         return Opened(
@@ -86,16 +85,6 @@ enum StoreFile {
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)
-    }
-  }
-
-  private static func clock(
-    _ history: ClockHistory, isWallTrusted: Bool, path: String
-  ) throws(EmbeddedStoreError) -> StoreClock {
-    do throws(StoreClock.Apart) {
-      return try StoreClock(history: history, isWallTrusted: isWallTrusted)
-    } catch {
-      throw .clockApart(path: path, lead: error.lead)
     }
   }
 
@@ -176,8 +165,8 @@ enum StoreFile {
   /// The columns that the first builds lack and ignore.
   private static let clockColumns = [
     "high INTEGER NOT NULL DEFAULT 0",  // see ClockHistory
-    "machine TEXT",  // the id of the machine's start
-    "counted_from INTEGER",  // the time of that start
+    "machine TEXT",  // of earlier versions, as is the next one
+    "counted_from INTEGER",
   ]
 
   /// Times are milliseconds since 1970, and durations are milliseconds. For `state` and `format` see `RecordTable`.

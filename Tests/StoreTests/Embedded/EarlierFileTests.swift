@@ -36,13 +36,10 @@ struct EarlierFileTests {
     return try queue.writeWithoutTransaction(body)
   }
 
-  /// Makes the file in a directory, with the note beside it, as of a machine that was started since.
+  /// Makes the file in a directory, with the note beside it.
   private static func make(at path: String) throws {
     let sql = try String(contentsOfFile: source, encoding: .utf8)
-    try edit(path) { database in
-      try database.execute(sql: sql)
-      try database.execute(sql: "UPDATE clock SET machine = NULL, counted_from = NULL")
-    }
+    try edit(path) { try $0.execute(sql: sql) }
     try note(path)
   }
 
@@ -95,23 +92,33 @@ struct EarlierFileTests {
     #expect(try Self.edit(path) { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 1)
   }
 
-  @Test func `the file of an earlier version that is old is refused, and stays as it is`() throws {
+  @Test func `the file of an earlier version that is old keeps its records, and it could go on`() async throws
+  {
     let directory = TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }
     let path = directory.file("semel.db")
     try Self.make(at: path)
-    // Whatever the machine's time is, that of the file is a day before it.
     try Self.advance(path)
-    try Self.edit(path) { try $0.execute(sql: "UPDATE clock SET latest = latest - 86400000") }
-    try Self.note(path)
-    let content =
-      "SELECT (SELECT group_concat(hex(id) || kept_until) FROM record) || latest || high FROM clock"
-    let before = try Self.edit(path) { try String.fetchOne($0, sql: content) }
-    let error = #expect(throws: EmbeddedStoreError.self) {
-      try EmbeddedStore(path: path, logger: Self.logger)
+    // Whatever the machine's time is, that of the file is sixty days before it, beyond the end of each record.
+    let span = Int64(60 * 86_400_000)
+    try Self.edit(path) { database in
+      try database.execute(
+        sql: "UPDATE record SET at = at - ?1, expires_at = expires_at - ?1, kept_until = kept_until - ?1, "
+          + "sweep_at = sweep_at - ?1", arguments: [span])
+      try database.execute(sql: "UPDATE clock SET latest = latest - ?", arguments: [span])
     }
-    guard case .clockApart(_, let lead) = error else { throw Unexpected(what: "\(error as Any)") }
-    #expect(lead > .seconds(86_400))
-    #expect(try Self.edit(path) { try String.fetchOne($0, sql: content) } == before)
+    try Self.note(path)
+    let store = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+    #expect(store.figures.losses == 0)
+    for record in [Record.done, .large] { #expect(try await store.find(record.id()).name == .completed) }
+    #expect(try await store.find(Record.busy.id()).name == .released)
+    #expect(try await store.find(Record.lost.id()).name == .unknown)
+    #expect(try await store.granted(Samples.request(Record.forgotten.id())).attempt == 2)
+    await store.close()
+    // The earlier version would contradict the clock by the uptime that it wrote.
+    let uptime = try Self.edit(path) {
+      try Row.fetchOne($0, sql: "SELECT machine, counted_from FROM clock WHERE machine IS NULL")
+    }
+    #expect(uptime?["counted_from"] as Int64?? == .some(nil))
   }
 }

@@ -165,7 +165,7 @@ struct EmbeddedHousekeepingTests {
       let store = try EmbeddedStore(path: path, logger: Self.logger)
       for _ in 0..<5 { _ = try await store.completed() }
       await store.close()
-      let queue = try StoreFile.opened(path, isWallTrusted: false).queue
+      let queue = try StoreFile.opened(path).queue
       let counts = try await queue.writeWithoutTransaction { database in
         let table = try RecordTable(database)
         let later = StoreClock.wall() + .seconds(3600)
@@ -340,7 +340,7 @@ struct EmbeddedHousekeepingTests {
 
   @Test func `the log is emptied by force, unless somebody reads an old state`() async throws {
     try await inDirectory { path in
-      let queue = try StoreFile.opened(path, isWallTrusted: false).queue
+      let queue = try StoreFile.opened(path).queue
       try Self.run("UPDATE clock SET high = 1", on: queue)
       let reader = try Self.stranger(path)
       try Self.run("BEGIN; SELECT high FROM clock", on: reader)

@@ -180,7 +180,7 @@ struct StoreClockStartTests {
             sql: """
               UPDATE record SET expires_at = (SELECT latest FROM clock) + ?1,
                 sweep_at = (SELECT latest FROM clock) + ?1 WHERE id = ?2
-              """, arguments: [left, claim.id.bytes])
+              """, arguments: [left, Data((0..<32).map { claim.id.digest[$0] })])
         }
       }
       try shift(path, by: Milliseconds(-Self.twoDays.count))
@@ -188,7 +188,6 @@ struct StoreClockStartTests {
       try await second.until(nearer.id) { $0.name == .expired }
       let record = try #require(try await second.find(near.id).completedRecord)
       #expect(record.remaining > 0 && record.remaining < .seconds(60))
-      #expect(try await second.claim(Samples.again(nearer)).name == .expired)
       await second.close()
     }
   }

@@ -60,7 +60,10 @@ struct CheckTests {
     for (path, fault) in [
       (directory.file("none/semel.db"), "its directory does not exist; create it, or mend store.path"),
       (directory.file("semel.db"), nil),
-      (directory.file("text/semel.db"), "cannot be opened: its lock file: Not a directory"),
+      (
+        directory.file("text/semel.db"),
+        "cannot be opened: its lock file: Not a directory; start Semel again once the store can be used"
+      ),
       (directory.file("short"), foreign), (directory.file("text"), foreign), (directory.file("empty"), nil),
     ] as [(String, String?)] {
       try """

@@ -288,7 +288,7 @@ struct EarlierNamespaceTests {
     }
     let others = remembered.replacing("\"mutation\"", with: "\"query\"")
     #expect(NamespaceRegister.judge(own, in: others).members == ["routes[3].match"])
-    // What passes through under another literal takes none of their requests.
+    // Routes without records under another literal take none of their requests.
     let passed = remembered.replacing("/off", with: "/of").replacing("/seen", with: "/see")
     #expect(NamespaceRegister.judge(own, in: passed).change == nil)
   }

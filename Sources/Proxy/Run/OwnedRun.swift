@@ -118,7 +118,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     return rules.readsBody(of: response.head) && !worker.bodies.mayReadOnLoop(body.readableBytes)
   }
 
-  /// What the response states. Out of line: inside an async function the whole policy of the route would be copied.
+  /// The statements of the response. An async function would copy the whole policy of the route to read them.
   @inline(never)
   private func steering(of response: BackendResponse) -> Steering {
     Steering(

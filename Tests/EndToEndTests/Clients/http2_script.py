@@ -52,7 +52,8 @@ class Client:
         try:
             self.socket.sendall(data)
         except OSError:
-            self.closed = True
+            # The server takes nothing more. What it sent before, a GOAWAY above all, can still be read.
+            self.is_silent = True
 
     def receive(self, until):
         """Takes what comes until `until` is true or the connection ends."""
@@ -303,7 +304,7 @@ class Client:
                     kind_and_flags = b"\x01\x00" if index == 0 else b"\x09\x00"
                     # A literal field without indexing: x: y.
                     self.raw(b"\x00\x00\x05" + kind_and_flags + struct.pack(">I", 1) + b"\x00\x01x\x01y")
-            if self.closed:
+            if self.is_silent:
                 return
 
 

@@ -81,6 +81,15 @@ extension Judge {
     }
   }
 
+  /// No attempt follows as many runs as the route allows. A rejected request is no run that counts.
+  func checkLimit(_ sending: Record.Sending, of record: Record) {
+    guard record.rule == .capped, !record.hasPast else { return }
+    let count = record.runs.count { $0.end == .retry && $0.allowedAnother(before: sending.at) }
+    if count >= Rules.maxAttempts {
+      violation(1, record, "attempt \(sending.attempt) follows \(count) runs that count")
+    }
+  }
+
   /// Notes that an operator has removed a record of which an attempt was in flight.
   func forgotClaim(of record: Record, _ attempt: Int) {
     note(record, "attempt \(attempt) was in flight")

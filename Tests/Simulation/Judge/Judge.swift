@@ -195,6 +195,7 @@ extension Judge {
   }
 
   private func check(_ sending: Record.Sending, of record: Record) {
+    checkLimit(sending, of: record)
     if let before = record.sent.last { check(sending, after: before, of: record) }
     if record.sent.isEmpty, sending.attempt <= record.attemptsBefore {
       violation(1, record, "attempt \(sending.attempt) was sent after \(record.attemptsBefore)")

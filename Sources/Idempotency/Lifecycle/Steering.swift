@@ -34,10 +34,18 @@ public struct Steering: Sendable, Equatable {
   ///   - mayBeCut: Whether only the connection's end delimits the body. It meets no rule then, and lets nothing run
   ///     again.
   ///   - policy: That of the request's route.
+  @inline(__always)  // or each call copies the whole policy
   public init(of head: MessageHead, body: ByteBuffer? = nil, mayBeCut: Bool = false, by policy: RoutePolicy) {
-    signs = ResponseSigns(
-      of: head, body: body, mayBeCut: mayBeCut, isGraphQL: policy.match.graphql != nil)
-    rule = policy.outcomes.rules?.match(head, body: mayBeCut ? nil : body)
+    self.init(
+      of: head, body: body, mayBeCut: mayBeCut, isGraphQL: policy.match.graphql != nil,
+      rules: policy.outcomes.rules)
+  }
+
+  @inline(never)
+  private init(of head: MessageHead, body: ByteBuffer?, mayBeCut: Bool, isGraphQL: Bool, rules: OutcomeRules?)
+  {
+    signs = ResponseSigns(of: head, body: body, mayBeCut: mayBeCut, isGraphQL: isGraphQL)
+    rule = rules?.match(head, body: mayBeCut ? nil : body)
     var outcomes = FieldValue.missing
     var retentions = FieldValue.missing
     for field in head.fields {

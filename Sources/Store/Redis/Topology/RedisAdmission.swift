@@ -54,9 +54,10 @@ struct RedisConditions {
   /// Decides on claims.
   ///
   /// - Parameter shortage: The reason for which too few replicas have the server's changes; `nil` if enough have them.
+  @inline(__always)  // or each claim copies all facts
   func admission(shortage: String?, at now: BootInstant) -> RedisAdmission {
     if case .refused(let reason) = comparison { return .refused(.otherConfiguration(reason)) }
-    if let risk { return .refused(.loss(risk)) }
+    if requiresDurable, let risk { return .refused(.loss(risk)) }
     if let shortage { return .refused(.shortage(shortage)) }
     if case .awaited = comparison { return .refused(.uncompared) }
     if let pauseEnd, now < pauseEnd { return .paused(until: pauseEnd) }

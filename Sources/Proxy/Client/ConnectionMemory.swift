@@ -4,80 +4,72 @@ import Telemetry
 import Wire
 
 /// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
-///
-/// Requests, and responses that wait for their clients, are let in on all connections of all loops up to three quarters
-/// of `limits.body_memory`; captured responses may take the last quarter, too (`CaptureShare`). Once such responses hold
-/// a half, no replay begins and backends are not read ahead, so that slow readers leave room for new requests; the
-/// response of a request that has run may still take what is there. One connection holds at most an eighth of the whole.
-/// A single body may exceed that eighth, because a part of a body is useless. Confined to its loop.
+/// Confined to its loop.
 final class ConnectionMemory {
-  /// The divisor of all memory that gives one connection's part.
-  private static let share = 8
-
   private let downstream: Downstream
-  private var counters: Counters { downstream.environment.counters }
+  /// The address of the connection's client; `nil` where it is no single client's.
+  private let address: String?
   /// The bytes that are held, without those that are shared.
   private var all = SteppedCount(of: .bodyBytes)
   /// The bytes of responses that wait for the client.
   private var unread = SteppedCount(of: .unreadBytes)
-  /// The bytes of captured responses.
-  private var captured = 0
-  /// The number of this connection's responses that are read from each shared body.
-  private var shared: [ObjectIdentifier: Int] = [:]
-  private var sharedBytes = 0
-  /// The bytes of `all` that wait for the client (`WaitingShares`).
+  /// The bytes that `MemoryLimits.connection` bounds: requests, and responses that wait, with the shared ones.
+  private var bodies = 0
+  /// The bytes of `all` that wait for the client at next to no cost to it.
   private var waiting = 0
-  /// The bytes of `all` for the heads of requests that are under way.
-  private var heads = 0
-  /// The address of the connection's client; `nil` where it is no single client's.
-  private let address: String?
 
-  /// - Parameter peer: The connection's peer; `nil` where its share is its own.
+  /// - Parameter peer: The connection's peer; `nil` where its part is its own.
   init(on downstream: Downstream, from peer: ClientPeer? = nil) {
     self.downstream = downstream
     address = peer?.address(unlessTrustedBy: downstream.configuration.trustedProxies)
   }
 
-  private var limit: Int { downstream.limits.bodyMemory }
-  /// The bytes up to which requests are let in.
-  private var limitOfRequests: Int { CaptureShare.memory(forOthers: limit) }
-  private var limitOfUnread: Int { CaptureShare.memory(forUnread: limit) }
-  private var captures: CaptureShare { downstream.environment.captures }
-  /// The bytes of which one connection may hold its part.
-  private var held: Int { all.bytes - captured - waiting - heads + sharedBytes }
+  /// The memory of all connections.
+  var shared: BodyMemory { downstream.environment.bodyMemory }
+  var limits: MemoryLimits { .init(downstream.limits) }
+  private var counters: Counters { shared.counters }
+  private var id: ObjectIdentifier { ObjectIdentifier(self) }
+
+  /// The one in whose part of the memory that waits the connection's bytes are.
+  var client: MemoryHolder { address.map(MemoryHolder.address) ?? .connection(id) }
 
   /// Whether a request that holds `own` bytes itself may be claimed or sent.
   func hasRoom(beside own: Int) -> Bool {
-    counters[.bodyBytes] - own < limitOfRequests && (held == own || held < limit / Self.share)
+    counters[.bodyBytes] - own < limits.bodies && (bodies == own || bodies < limits.connection)
   }
 
   /// Whether a replay that will wait may begin.
   ///
   /// - Parameter own: The bytes that its request holds.
   func hasRoomForUnread(beside own: Int) -> Bool {
-    hasRoom(beside: own) && counters[.unreadBytes] < limitOfUnread
+    hasRoom(beside: own) && counters[.unreadBytes] < limits.unread
   }
 
   /// Whether more of a response may be read from its backend while a part of it waits.
   var mayReadAhead: Bool { hasRoomForUnread(beside: 0) }
 
+  /// Whether the connection may hold `count` bytes more. A body may exceed its part if nothing else is there.
+  private func mayHold(_ count: Int, beside own: Int) -> Bool {
+    bodies == own || bodies + count <= limits.connection
+  }
+
   /// Takes memory for bytes of a request that have arrived; false, and nothing taken, if there is none left.
   ///
   /// - Parameter own: The bytes that their body holds already.
   func take(_ count: Int, beside own: Int) -> Bool {
-    guard held == own || held + count <= limit / Self.share else { return false }
-    return all.add(count, upTo: limitOfRequests, counters)
+    guard mayHold(count, beside: own), all.add(count, upTo: limits.bodies, counters) else { return false }
+    bodies += count
+    return true
   }
 
   func give(_ count: Int) {
     all.change(by: -count, counters)
-    checkParts()
+    changeBodies(by: -count)
   }
 
-  /// Stops the process if the parts of the memory come to more than the whole: one of them was given back as another.
-  private func checkParts() {
-    invariant(
-      unread.bytes + captured + waiting + heads <= all.bytes, "a connection's memory is less than its parts")
+  private func changeBodies(by count: Int) {
+    bodies += count
+    invariant(bodies >= 0, "a connection gives back more bodies than it holds")
   }
 
   /// Takes memory for bytes of a response that wait for the client; false, and nothing taken, if there is none left.
@@ -94,13 +86,12 @@ final class ConnectionMemory {
   func changeUnread(by count: Int) {
     all.change(by: count, counters)
     unread.change(by: count, counters)
-    checkParts()
+    changeBodies(by: count)
   }
 
-  /// Reserves memory for a response that will be captured; false if there is none.
-  func reserveCapture() -> Bool { captures.reserve(of: limit) }
-
-  func giveReservation() { captures.giveReservation() }
+  /// Takes memory for the head of a request that is under way, regardless of the limits: it is here. A negative number
+  /// gives it back.
+  func changeHeads(by count: Int) { all.change(by: count, counters) }
 
   /// Takes memory for a captured response beyond its reservation; false if there is none.
   ///
@@ -108,21 +99,91 @@ final class ConnectionMemory {
   ///   - own: The bytes that the response has taken this way before.
   ///   - caller: The hash of the request's caller.
   func capture(_ count: Int, beside own: Int, caller: Int) -> Bool {
-    let isWithinPart = captured == own || captured + count <= CaptureShare.part(of: limit)
-    guard captures.grow(by: count, beside: own, caller: caller, isWithinPart: isWithinPart, of: limit) else {
-      return false
-    }
-    captured += count
+    guard
+      shared.captured.take(
+        count, of: .connection(id), .caller(caller), beside: own, within: limits.captured)
+    else { return false }
     all.change(by: count, counters)
     return true
   }
 
   func giveCaptured(_ count: Int, caller: Int) {
-    captures.shrink(by: count, caller: caller)
-    captured -= count
-    invariant(captured >= 0, "a connection gives back more captured bytes than it holds")
+    shared.captured.give(count, of: .connection(id), .caller(caller))
     all.change(by: -count, counters)
-    checkParts()
+  }
+}
+
+// The bytes that wait for the client at next to no cost to it.
+extension ConnectionMemory {
+  /// Counts the bytes of a kind that wait now; false, and none counted any more, if there is no room for them.
+  ///
+  /// - Parameter counted: The bytes of this kind that are counted so far. Its owner counts none in the end.
+  @discardableResult
+  func countWaiting(_ count: Int, insteadOf counted: inout Int) -> Bool {
+    if count < counted {
+      giveWaiting(counted - count)
+    } else if count > counted, !takeWaiting(count - counted) {
+      giveWaiting(counted)
+      counted = 0
+      return false
+    }
+    counted = count
+    return true
+  }
+
+  private func takeWaiting(_ count: Int) -> Bool {
+    guard shared.waiting.take(count, of: client, within: limits.waiting) else { return false }
+    guard all.add(count, upTo: limits.bodies, counters) else {
+      shared.waiting.give(count, of: client)
+      return false
+    }
+    waiting += count
+    return true
+  }
+
+  /// Takes memory for a response that waits for the client, beside its body; false if there is none. A connection's
+  /// first one meets no limits: a refusal must reach its client.
+  func takeUnreadStream(_ count: Int) -> Bool {
+    guard waiting == 0 else { return takeWaiting(count) }
+    shared.waiting.force(count, of: client)
+    all.change(by: count, counters)
+    waiting += count
+    return true
+  }
+
+  func giveWaiting(_ count: Int) {
+    guard count > 0 else { return }
+    shared.waiting.give(count, of: client)
+    all.change(by: -count, counters)
+    waiting -= count
+    invariant(waiting >= 0, "a connection gives back more waiting bytes than it holds")
+  }
+}
+
+// Bodies that several responses are read from.
+extension ConnectionMemory {
+  /// Counts one more response that is read from a recorded body. `leave` must follow.
+  ///
+  /// - Parameter own: The bytes that the response holds already.
+  /// - Returns: The body that clients of this loop share; `nil` if there is no memory, or the connection holds too
+  ///   much.
+  func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
+    let sharedBodies = downstream.sharedBodies
+    guard let body = sharedBodies.enter(body, recordedAt: recordedAt, of: id, within: limits) else {
+      return nil
+    }
+    guard body.readers(of: id) == 1 else { return body }
+    guard mayHold(body.bytes.readableBytes, beside: own) else {
+      sharedBodies.leave(body, of: id)
+      return nil
+    }
+    bodies += body.bytes.readableBytes
+    return body
+  }
+
+  func leave(_ body: SharedBody) {
+    downstream.sharedBodies.leave(body, of: id)
+    if body.readers(of: id) == 0 { changeBodies(by: -body.bytes.readableBytes) }
   }
 }
 
@@ -157,105 +218,5 @@ private struct SteppedCount {
     guard abs(change) >= Self.step || (bytes == 0 && change != 0) else { return }
     counters.change(gauge, by: change)
     published += change
-  }
-}
-
-// The bytes that wait for the client.
-extension ConnectionMemory {
-  private var shares: WaitingShares { downstream.environment.waitingShares }
-
-  /// The one in whose share the connection's bytes are.
-  var client: WaitingShares.Client {
-    address.map(WaitingShares.Client.address) ?? .connection(ObjectIdentifier(self))
-  }
-
-  /// Takes memory for bytes that wait for the client; false, and nothing taken, if there is none, or if its share is
-  /// used up.
-  func takeWaiting(_ count: Int) -> Bool {
-    guard shares.take(.init(bytes: count), of: client, within: .init(downstream.limits)) else { return false }
-    guard all.add(count, upTo: limitOfRequests, counters) else {
-      shares.give(.init(bytes: count), of: client)
-      return false
-    }
-    waiting += count
-    return true
-  }
-
-  /// Takes memory for a response that waits for the client, beside its body; false if there is none. A connection's
-  /// first one meets no limits: a refusal must reach its client.
-  func takeUnreadStream(_ count: Int) -> Bool {
-    guard waiting == 0 else { return takeWaiting(count) }
-    shares.force(.init(bytes: count), of: client)
-    all.change(by: count, counters)
-    waiting += count
-    return true
-  }
-
-  func giveWaiting(_ count: Int) {
-    shares.give(.init(bytes: count), of: client)
-    all.change(by: -count, counters)
-    waiting -= count
-    invariant(waiting >= 0, "a connection gives back more waiting bytes than it holds")
-    checkParts()
-  }
-
-  /// Takes memory for the head of a request that is under way, regardless of the limits: it is here. A negative number
-  /// gives it back.
-  func changeHeads(by count: Int) {
-    all.change(by: count, counters)
-    heads += count
-    invariant(heads >= 0, "a connection gives back more heads than it holds")
-  }
-
-  /// Counts a request whose body is not whole in the share of its client; false if that is used up. `leave` must follow.
-  func enter(_ amount: WaitingShares.Amount, of client: WaitingShares.Client) -> Bool {
-    shares.take(amount, of: client, within: .init(downstream.limits))
-  }
-
-  func leave(_ amount: WaitingShares.Amount, of client: WaitingShares.Client) {
-    shares.give(amount, of: client)
-  }
-}
-
-// Bodies that several responses are read from.
-extension ConnectionMemory {
-  /// Counts one more response that is read from a recorded body. `leave` must follow.
-  ///
-  /// - Parameter own: The bytes that the response holds already.
-  /// - Returns: The body that clients of this loop share; `nil` if there is no memory, or the connection holds too
-  ///   much.
-  func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
-    let bodies = downstream.sharedBodies
-    guard
-      let shared = bodies.enter(
-        body, recordedAt: recordedAt, limit: limitOfRequests, limitOfUnread: limitOfUnread)
-    else { return nil }
-    guard enter(shared, beside: own) else {
-      bodies.leave(shared)
-      return nil
-    }
-    return shared
-  }
-
-  private func enter(_ body: SharedBody, beside own: Int) -> Bool {
-    let key = ObjectIdentifier(body)
-    if let count = shared[key] {
-      shared[key] = count + 1
-      return true
-    }
-    guard held == own || held + body.bytes.readableBytes <= limit / Self.share else { return false }
-    shared[key] = 1
-    sharedBytes += body.bytes.readableBytes
-    return true
-  }
-
-  func leave(_ body: SharedBody) {
-    downstream.sharedBodies.leave(body)
-    let key = ObjectIdentifier(body)
-    guard let count = shared[key] else { return }
-    invariant(count > 0, "a shared body is kept that no response of the connection reads")
-    shared[key] = count > 1 ? count - 1 : nil
-    if count == 1 { sharedBytes -= body.bytes.readableBytes }
-    invariant(sharedBytes >= 0, "a connection gives back more shared bytes than it holds")
   }
 }

@@ -27,22 +27,20 @@ extension Delivery {
     timers.assertOnLoop()
     invariant(waitingClient == nil, "a request waits twice")
     let client = sharedClient
-    guard memory.enter(waitingAmount, of: client) else { return false }
+    guard memory.shared.takeRequest(headBytes, of: client, within: memory.limits) else { return false }
     waitingClient = client
     return true
   }
 
   /// The client that a trusted proxy states, or else the connection's.
-  private var sharedClient: WaitingShares.Client {
+  private var sharedClient: MemoryHolder {
     guard peer.isTrusted, let address = peer.caller.address else { return memory.client }
     return .address(address)
   }
 
-  private var waitingAmount: WaitingShares.Amount { .init(bytes: headBytes, requests: 1) }
-
   func leaveWaiting() {
     guard let client = waitingClient else { return }
-    memory.leave(waitingAmount, of: client)
+    memory.shared.giveRequest(headBytes, of: client)
     waitingClient = nil
   }
 
@@ -69,9 +67,6 @@ extension Delivery {
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
 
-  /// Whether memory for the response is reserved.
-  var hasReservation: Bool { allowance.isReserved }
-
   /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end;
   /// false if there is none.
   func hold(_ count: Int) -> Bool {
@@ -87,18 +82,6 @@ extension Delivery {
     giveBack(heldBesides)
     heldBesides = 0
   }
-
-  /// Reserves memory for the response, once; false if there is none. Must precede the claim.
-  func reserveCapture(for caller: Caller) -> Bool { allowance.reserve(for: caller) }
-
-  /// Takes memory so that `count` bytes of a response may be captured in all; false if there is none.
-  func mayCapture(_ count: Int) -> Bool { allowance.grow(to: count) }
-
-  /// Keeps the memory for `count` captured bytes, and gives back the rest.
-  func settleCapture(_ count: Int) { allowance.shrink(to: count) }
-
-  /// Gives back the memory for captures: the response goes to the client, who is counted from now on, or was given up.
-  func releaseCapture() { allowance.release() }
 }
 
 // The wait for memory for a response.
@@ -108,12 +91,13 @@ extension Delivery {
   /// The time between two tries for room, in milliseconds.
   private static var capturePause: Int64 { 10 }
 
-  /// As `mayCapture(_:)`, but waits up to a second for the end of other captures.
+  /// Takes memory so that `count` bytes of a response may be captured in all, and waits up to a second for the end of
+  /// other captures; false if there is none.
   func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
     // The limit is random, so that one of several captures that wait for each other gives up first.
     let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
     let end = NIODeadline.now() + .milliseconds(min(span.count / 2, maxWait))
-    while !mayCapture(count) {
+    while !allowance.grow(to: count) {
       guard NIODeadline.now() < end else { return false }
       _ = await Signal(timers: timers).wait(milliseconds: Self.capturePause)
     }

@@ -81,7 +81,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   let headBytes: Int
   var isHeadCounted = false
   /// The client in whose share the request is counted while its body is not whole.
-  var waitingClient: WaitingShares.Client?
+  var waitingClient: MemoryHolder?
 
   /// - Parameter weight: The memory that the request takes beside its head, in bytes.
   init(

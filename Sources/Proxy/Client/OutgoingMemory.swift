@@ -8,18 +8,13 @@ import Wire
 /// The memory of the request that is under way beside the response is passed in, since a connection that holds nothing
 /// else may take a body of any size.
 struct OutgoingMemory {
-  private enum Body {
-    /// Counted with the other bytes of the response. Followed by `shared`.
-    case own
-    /// Counted once for all clients of the loop that read it. Followed by `own`.
-    case shared(SharedBody)
-  }
-
   /// A whole response up to this, in bytes, never meets the limits of memory: a refusal must reach its client.
   private static let smallBytes = 4 << 10
 
   private let memory: ConnectionMemory
-  private var body = Body.own
+  /// The body that is counted once for all clients of the loop that read it; `nil` while the response's own bytes are
+  /// all that counts.
+  private var shared: SharedBody?
   /// Whether the next piece of the response goes out although no memory is left, and those behind it wait for the
   /// client. True for a replay that has found room, and for an owner's response that is not kept, which no retry could
   /// get.
@@ -33,13 +28,9 @@ struct OutgoingMemory {
   static func isSmall(_ count: Int) -> Bool { count <= smallBytes }
 
   /// Whether the bytes of the body are counted with the response's own.
-  var countsBody: Bool {
-    if case .own = body { true } else { false }
-  }
+  var countsBody: Bool { shared == nil }
 
-  private var ownBytes: Int {
-    if case .shared(let body) = body { heldBytes + body.bytes.readableBytes } else { heldBytes }
-  }
+  private var ownBytes: Int { heldBytes + (sharedBytes?.readableBytes ?? 0) }
 }
 
 // The bytes of the response's own.
@@ -89,9 +80,7 @@ extension OutgoingMemory {
 // A recorded body, which other clients may read too.
 extension OutgoingMemory {
   /// The shared body; `nil` if the response has none.
-  var sharedBytes: ByteBuffer? {
-    if case .shared(let body) = body { body.bytes } else { nil }
-  }
+  var sharedBytes: ByteBuffer? { shared?.bytes }
 
   /// Reserves memory for a replay of this body; false if there is not enough.
   ///
@@ -102,10 +91,8 @@ extension OutgoingMemory {
     _ bytes: ByteBuffer, recordedAt: StoreInstant, isShared: Bool, beside request: Int
   ) -> Bool {
     if isShared {
-      guard let shared = memory.share(bytes, recordedAt: recordedAt, beside: ownBytes + request) else {
-        return false
-      }
-      body = .shared(shared)
+      shared = memory.share(bytes, recordedAt: recordedAt, beside: ownBytes + request)
+      guard shared != nil else { return false }
     } else {
       guard Self.isSmall(bytes.readableBytes) || memory.hasRoomForUnread(beside: ownBytes + request) else {
         return false
@@ -117,8 +104,7 @@ extension OutgoingMemory {
 
   /// Leaves a shared body, of which nothing waits for this client any more.
   mutating func leaveBody() {
-    guard case .shared(let shared) = body else { return }
-    memory.leave(shared)
-    body = .own
+    if let shared { memory.leave(shared) }
+    shared = nil
   }
 }

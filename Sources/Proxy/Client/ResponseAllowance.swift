@@ -16,8 +16,9 @@ struct ResponseAllowance {
   /// Reserves memory for the response, once; false if there is none. Must precede the claim.
   mutating func reserve(for caller: Caller) -> Bool {
     guard reserved == 0 else { return true }
-    guard memory.reserveCapture() else { return false }
-    reserved = CaptureShare.reservation
+    let count = MemoryLimits.reservation
+    guard memory.shared.captured.add(count, upTo: memory.limits.reserved) else { return false }
+    reserved = count
     self.caller = caller
     return true
   }
@@ -39,9 +40,10 @@ struct ResponseAllowance {
     captured = left
   }
 
+  /// Gives back all: the response goes to the client, who is counted from now on, or was given up.
   mutating func release() {
     shrink(to: 0)
-    if reserved > 0 { memory.giveReservation() }
+    if reserved > 0 { memory.shared.captured.subtract(reserved) }
     reserved = 0
   }
 

@@ -7,12 +7,16 @@ import Wire
 final class SharedBody {
   let bytes: ByteBuffer
   fileprivate let recordedAt: StoreInstant
-  fileprivate var readers = 0
+  /// The numbers of responses that read it, by the connections of these.
+  fileprivate var readers: [ObjectIdentifier: Int] = [:]
 
   fileprivate init(_ bytes: ByteBuffer, recordedAt: StoreInstant) {
     self.bytes = bytes
     self.recordedAt = recordedAt
   }
+
+  /// The number of a connection's responses that read it.
+  func readers(of connection: ObjectIdentifier) -> Int { readers[connection, default: 0] }
 }
 
 /// The recorded bodies that slow clients of one loop are reading. Confined to its loop.
@@ -29,33 +33,32 @@ final class SharedBodies {
 
   /// Adds a reader of a body. The readers of equal bytes share one buffer, that of the first. `leave` must follow.
   ///
-  /// - Parameters:
-  ///   - limit: The bytes that all bodies may take.
-  ///   - limitOfUnread: The bytes that responses that wait for their clients may take.
   /// - Returns: `nil` if there is no memory for one more body.
-  func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int, limitOfUnread: Int) -> SharedBody? {
+  func enter(
+    _ body: ByteBuffer, recordedAt: StoreInstant, of connection: ObjectIdentifier, within limits: MemoryLimits
+  ) -> SharedBody? {
     let key = Key(recordedAt: recordedAt, length: body.readableBytes)
     if let shared = bodies[key]?.first(where: { $0.bytes == body }) {
-      invariant(shared.readers > 0, "a shared body is kept that nobody reads")
-      shared.readers += 1
+      shared.readers[connection, default: 0] += 1
       return shared
     }
     let all = counters.change(.bodyBytes, by: key.length)
     let unread = counters.change(.unreadBytes, by: key.length)
-    guard all <= limit, unread <= limitOfUnread else {
+    guard all <= limits.bodies, unread <= limits.unread else {
       giveBack(key.length)
       return nil
     }
     let shared = SharedBody(body, recordedAt: recordedAt)
-    shared.readers = 1
+    shared.readers[connection] = 1
     bodies[key, default: []].append(shared)
     return shared
   }
 
-  func leave(_ body: SharedBody) {
-    invariant(body.readers > 0, "a shared body is left that nobody reads")
-    body.readers -= 1
-    guard body.readers == 0 else { return }
+  func leave(_ body: SharedBody, of connection: ObjectIdentifier) {
+    let readers = body.readers(of: connection) - 1
+    invariant(readers >= 0, "a shared body is left by a connection that does not read it")
+    body.readers[connection] = readers > 0 ? readers : nil
+    guard body.readers.isEmpty else { return }
     let key = Key(recordedAt: body.recordedAt, length: body.bytes.readableBytes)
     giveBack(key.length)
     invariant(bodies[key] != nil, "a shared body is given back that is not kept")

@@ -10,7 +10,7 @@ import Wire
 /// whole one.
 final class ResponseCapture<Exchange: UpstreamExchange> {
   /// The bytes for which memory was reserved before the claim.
-  private static var firstStep: Int { CaptureShare.reservation }
+  private static var firstStep: Int { MemoryLimits.reservation }
 
   private let exchange: Exchange
   private let call: KeyedCall
@@ -83,11 +83,11 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       }
       let collected = try await exchange.collect(upTo: step, within: left(of: time))
       if case .whole(let body) = collected {
-        delivery.settleCapture(body.readableBytes)
+        delivery.allowance.shrink(to: body.readableBytes)
         return body
       }
     }
-    delivery.settleCapture(0)
+    delivery.allowance.shrink(to: 0)
     return nil
   }
 
@@ -187,12 +187,12 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     guard let size = copy?.readableBytes else { return }
     let whole = size + piece.readableBytes
     let isSmall = whole <= route.policy.maxResponseBody
-    if isSmall, delivery.mayCapture(whole) {
+    if isSmall, delivery.allowance.grow(to: whole) {
       copy?.writeImmutableBuffer(piece)
     } else {
       copy = nil
       lacksMemory = isSmall
-      delivery.settleCapture(0)
+      delivery.allowance.shrink(to: 0)
     }
   }
 }

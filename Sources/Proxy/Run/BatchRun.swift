@@ -91,7 +91,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   /// Counts the results of a send beside what a further one captures, unless the batch is over.
   func keepResults(_ bytes: Int) {
     if case .respond = lifecycle.next { return }
-    if delivery.hold(bytes) { delivery.releaseCapture() } else { keepsCapture = true }
+    if delivery.hold(bytes) { delivery.allowance.release() } else { keepsCapture = true }
   }
 
   func noteSplit(_ results: BatchResults, status: Int) { split = (results, status) }
@@ -254,7 +254,7 @@ extension BatchRun {
   @inline(never)
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
     // Only an owner needs room for a response, and many duplicates may wait.
-    if !keepsCapture { delivery.releaseCapture() }
+    if !keepsCapture { delivery.allowance.release() }
     let span = batch.route.policy.maxWait(for: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
     waitsUntil = deadline

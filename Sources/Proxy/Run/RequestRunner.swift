@@ -93,9 +93,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Reserves the room for the response before the claim; refuses if there is none. A delivery that retries has it
   /// already.
   func reserveCapture(_ call: KeyedCall) throws(Problem) {
-    guard !delivery.hasReservation else { return }
+    guard !delivery.allowance.isReserved else { return }
     try refuseWithoutMemory()
-    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
+    guard delivery.allowance.reserve(for: call.caller) else { throw .overloaded(.busy) }
   }
 
   /// Admits the owner of a granted claim to its run; otherwise the claim is to be undone.
@@ -104,7 +104,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard !worker.isStopping else { throw .overloaded(.draining) }
     try takeNewKey(of: claim, for: call)
     // A delivery that has waited has no room yet.
-    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
+    guard delivery.allowance.reserve(for: call.caller) else { throw .overloaded(.busy) }
     countSighting(claim, of: call)
   }
 
@@ -287,7 +287,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) {
     // Only an owner needs room for a response, and many duplicates may wait.
-    delivery.releaseCapture()
+    delivery.allowance.release()
     let mayContinue: Bool
     if let wait {
       mayContinue = await wait.changed(leaseLeft: leaseLeft)

@@ -76,15 +76,10 @@ extension Worker {
 
   /// Takes memory for what waits for the store; false if there is none.
   func takeMemory(_ bytes: Int) -> Bool {
-    guard environment.captures.holdOutcome(bytes, of: downstream.limits.bodyMemory) else { return false }
-    environment.counters.change(.bodyBytes, by: bytes)
-    return true
+    environment.bodyMemory.takeOutcome(bytes, within: MemoryLimits(downstream.limits))
   }
 
-  func giveMemory(_ bytes: Int) {
-    environment.captures.releaseOutcome(bytes)
-    environment.counters.change(.bodyBytes, by: -bytes)
-  }
+  func giveMemory(_ bytes: Int) { environment.bodyMemory.giveOutcome(bytes) }
 
   /// Repeats a command with growing pauses, up to `WritePace.maxPause` and with full jitter, until the store replies;
   /// no longer than `Fence.storing`, since a fence must outlast it.

@@ -20,7 +20,7 @@ protocol DownstreamConnection: AnyObject {
   /// The time since which it has been without a request and an unread response; `nil` if it is not.
   var restingSince: NIODeadline? { get }
   /// The client; `nil` before it is known.
-  var client: WaitingShares.Client? { get }
+  var client: MemoryHolder? { get }
   /// Closes the connection in order if it rests and nothing has arrived; false if not.
   func closeResting() -> Bool
 }
@@ -32,7 +32,7 @@ extension DownstreamConnection {
 
   var restingSince: NIODeadline? { nil }
 
-  var client: WaitingShares.Client? { nil }
+  var client: MemoryHolder? { nil }
 
   func closeResting() -> Bool { false }
 

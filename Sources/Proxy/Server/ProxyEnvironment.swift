@@ -35,8 +35,7 @@ public final class ProxyEnvironment: Sendable {
   let takeOvers: TakeOverPause
   let mismatches: MismatchNotes
   let losses: LossLog
-  let captures = CaptureShare()
-  let waitingShares = WaitingShares()
+  let bodyMemory: BodyMemory
   let retries = RetryBudgets()
   let reconciler: Reconciler
   let quotas = CallerQuotas()
@@ -52,6 +51,7 @@ public final class ProxyEnvironment: Sendable {
   ) {
     bodyThreads = BodyThreads(makePool: makePool)
     self.counters = counters
+    bodyMemory = BodyMemory(counters: counters)
     self.tracer = tracer
     self.identityKey = identityKey
     self.sealsResponses = sealsResponses

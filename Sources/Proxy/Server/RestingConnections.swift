@@ -7,7 +7,7 @@ import NIOCore
 struct RestingConnections {
   struct Candidate {
     let id: Int
-    let client: WaitingShares.Client?
+    let client: MemoryHolder?
     /// `nil` if the connection does not rest. It counts among its client's all the same.
     let restingSince: NIODeadline?
   }
@@ -28,7 +28,7 @@ struct RestingConnections {
 
   mutating func search(_ connections: [Candidate], at now: NIODeadline) {
     searchedAt = now
-    var left: [WaitingShares.Client?: Int] = [:]
+    var left: [MemoryHolder?: Int] = [:]
     for connection in connections { left[connection.client, default: 0] += 1 }
     let resting = connections.compactMap { candidate in
       candidate.restingSince.map { (candidate, since: $0) }

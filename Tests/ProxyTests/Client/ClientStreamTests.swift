@@ -219,10 +219,10 @@ extension ClientStreamTests {
     // A sixteenth of the memory, at 4 KiB for each stream.
     let resets = try harness.received().filter { $0.isOf(.resetStream) }
     #expect(resets.map(\.stream) == [33, 35, 37, 39] && resets.allSatisfy { $0.text.hasSuffix("reset 11") })
-    #expect(harness.channel.isActive && harness.downstream.environment.waitingShares.held.bytes == 64 << 10)
+    #expect(harness.channel.isActive && harness.downstream.environment.bodyMemory.waiting.taken == 64 << 10)
     try harness.send(HTTP2TestFrame(.settings, 0, ByteBuffer(bytes: [0, 4, 0, 0, 1, 0])))
     #expect(try harness.received().filter { $0.isOf(.data) && $0.isEnd }.count == 16)
-    #expect(harness.downstream.environment.waitingShares.held == .init())
+    #expect(harness.downstream.environment.bodyMemory.waiting.taken == 0)
     #expect(harness.counters[.bodyBytes] == 0)
   }
 

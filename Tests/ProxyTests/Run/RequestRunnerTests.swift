@@ -56,12 +56,11 @@ struct RequestRunnerTests {
   func `a response that waits for the store without its body is announced as not kept`(left: Int) async throws
   {
     let harness = WorkerHarness()
-    let captures = harness.environment.captures
     harness.store.onClaim = { .success(.granted($0.granted)) }
     harness.store.onComplete = { _, _ in .failure(ScriptedStore.away) }
     harness.backend.body = String(repeating: "x", count: 20 << 10)
-    while captures.holdOutcome(1024, of: 1 << 20) {}
-    captures.releaseOutcome(left)
+    while harness.worker.takeMemory(1024) {}
+    harness.worker.giveMemory(left)
     let client = try harness.deliver("{}", key: "k-1")
     #expect(client.status == 201 && client.text == harness.backend.body)
     #expect(client.fields.contains("Idempotency-Status: executed; kept=no\r\n"), "\(client.fields)")

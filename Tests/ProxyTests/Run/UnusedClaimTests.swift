@@ -24,7 +24,7 @@ struct UnusedClaimTests {
 
   @Test func `a claim that was never used is given back even if there is no memory for a long wait`() {
     let harness = WorkerHarness()
-    while harness.environment.captures.holdOutcome(1024, of: 1 << 20) {}
+    while harness.worker.takeMemory(1024) {}
     Self.giveBack(harness)
     harness.run()
     #expect(harness.store.releases == [.deleted] && harness.worker.isIdle)

@@ -82,7 +82,10 @@ final class WorkerHarness {
   func page() async -> String { await all.page() }
 
   /// Takes all the room for responses that requests may reserve.
-  func exhaustCaptures() { while environment.captures.reserve(of: limits.bodyMemory) {} }
+  func exhaustCaptures() {
+    let limit = MemoryLimits(limits).reserved
+    while environment.bodyMemory.captured.add(MemoryLimits.reservation, upTo: limit) {}
+  }
 }
 
 /// A client that takes its response as it comes.

@@ -220,9 +220,9 @@ MUTANTS = {
     ],
     "a waiting outcome's memory is not given back": [
         (
-            WORKER_WRITES,
-            "    environment.counters.change(.bodyBytes, by: -bytes)\n",
-            "    if !PLANTED { environment.counters.change(.bodyBytes, by: -bytes) }\n",
+            "Proxy/Client/BodyMemory.swift",
+            "    counters.change(.bodyBytes, by: -count)\n",
+            "    if !PLANTED { counters.change(.bodyBytes, by: -count) }\n",
         ),
     ],
     "a captured response's memory is not given back": [

@@ -18,7 +18,7 @@ extension ClientConnection {
   /// connection.
   var restingSince: NIODeadline? { delivery == nil && !hasUnread ? touchedAt : nil }
 
-  var client: WaitingShares.Client? { memory.client }
+  var client: MemoryHolder? { memory.client }
 
   func closeResting() -> Bool {
     guard machine.drain(hasUndecoded: hasArrived) else { return false }

@@ -59,7 +59,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   /// The memory that this connection's requests and responses hold.
   let memory: ConnectionMemory
   /// The part of `memory` for bytes that are not decoded, of a head that is not whole or behind a request.
-  private var undecoded: WaitingMemory
+  private var undecoded = 0
   var outgoing = OutgoingResponse()
   /// The part of `memory` for bytes that wait for the client.
   var outgoingMemory: OutgoingMemory
@@ -68,7 +68,6 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     self.downstream = downstream
     self.peer = peer
     memory = ConnectionMemory(on: downstream, from: peer)
-    undecoded = WaitingMemory(of: memory)
     outgoingMemory = OutgoingMemory(of: memory)
     decoder = RequestDecoder(limits: downstream.limits.head)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
@@ -143,7 +142,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private func detach() {
     stopTimer()
     machine.close()
-    undecoded.drop()
+    memory.countWaiting(0, insteadOf: &undecoded)
     context = nil
     writer = nil
     downstream.connections.leave(number)
@@ -207,7 +206,8 @@ extension ClientConnection {
   private func countUndecoded() -> Bool {
     guard context != nil else { return true }
     let isBody = delivery?.bodyHasEnded == false
-    return undecoded.count(isBody ? 0 : inbound.readableBytes & ~(Self.undecodedStep - 1))
+    let count = isBody ? 0 : inbound.readableBytes & ~(Self.undecodedStep - 1)
+    return memory.countWaiting(count, insteadOf: &undecoded)
   }
 
   /// Decodes on once the loop has looked after the others. Until then nothing more is read.
@@ -353,7 +353,7 @@ extension ClientConnection {
 
   private func closeLingering() {
     inbound.clear()
-    undecoded.drop()
+    memory.countWaiting(0, insteadOf: &undecoded)
     guard let context else { return }
     isReading = true
     try? context.channel.syncOptions?.setOption(.autoRead, value: true)

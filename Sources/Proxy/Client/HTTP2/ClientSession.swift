@@ -27,7 +27,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   /// The open streams. The codec does not pass the end of the client's input on to them.
   private var streams = Roster<ClientStream>()
   /// The memory for a frame or a block of fields that is not whole.
-  private var unfinished: WaitingMemory
+  private var unfinished = 0
   /// Whether flushes wait for the end of a read.
   var holdsFlushes = false
   /// The streams whose responses have been written within a read, and may wait for the client after it.
@@ -49,7 +49,6 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     self.downstream = downstream
     self.peer = peer
     memory = ConnectionMemory(on: downstream, from: peer)
-    unfinished = WaitingMemory(of: memory)
     drainState = HTTP2Drain(maxStreams: downstream.limits.http2MaxStreams)
     refusals = Allowance(
       ConnectionLimits.http2Resets, initial: downstream.limits.http2MaxUninformedStreams)
@@ -124,7 +123,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     context = nil
     if let timer { downstream.context.timers.stop(timer) }
     timer = nil
-    unfinished.drop()
+    countUnfinished(0)
     written = []
     downstream.connections.leave(number)
     downstream.context.executor.drain()
@@ -134,7 +133,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
   var restingSince: NIODeadline? { drainState.streams == 0 && !hasUnread ? restingAt : nil }
 
-  var client: WaitingShares.Client? { memory.client }
+  var client: MemoryHolder? { memory.client }
 
   func closeResting() -> Bool {
     act(drainState.begin())
@@ -179,7 +178,8 @@ extension ClientSession {
   }
 
   /// Counts the bytes of a frame or a block of fields that is not whole; false if there is no memory for them.
-  func countUnfinished(_ count: Int) -> Bool { unfinished.count(count) }
+  @discardableResult
+  func countUnfinished(_ count: Int) -> Bool { memory.countWaiting(count, insteadOf: &unfinished) }
 
   /// Whether a stream is not read.
   var holdsBack: Bool { !heldBack.isEmpty }

@@ -28,7 +28,7 @@ final class ConnectionMemory {
   var shared: BodyMemory { downstream.environment.bodyMemory }
   var limits: MemoryLimits { .init(downstream.limits) }
   private var counters: Counters { shared.counters }
-  private var id: ObjectIdentifier { ObjectIdentifier(self) }
+  var id: ObjectIdentifier { ObjectIdentifier(self) }
 
   /// The one in whose part of the memory that waits the connection's bytes are.
   var client: MemoryHolder { address.map(MemoryHolder.address) ?? .connection(id) }
@@ -89,40 +89,24 @@ final class ConnectionMemory {
     changeBodies(by: count)
   }
 
-  /// Takes memory for the head of a request that is under way, regardless of the limits: it is here. A negative number
-  /// gives it back.
-  func changeHeads(by count: Int) { all.change(by: count, counters) }
-
-  /// Takes memory for a captured response beyond its reservation; false if there is none.
-  ///
-  /// - Parameters:
-  ///   - own: The bytes that the response has taken this way before.
-  ///   - caller: The hash of the request's caller.
-  func capture(_ count: Int, beside own: Int, caller: Int) -> Bool {
-    guard
-      shared.captured.take(
-        count, of: .connection(id), .caller(caller), beside: own, within: limits.captured)
-    else { return false }
-    all.change(by: count, counters)
-    return true
-  }
-
-  func giveCaptured(_ count: Int, caller: Int) {
-    shared.captured.give(count, of: .connection(id), .caller(caller))
-    all.change(by: -count, counters)
-  }
+  /// Counts bytes that no bound of the connection is for: heads of requests under way, which are here already, and
+  /// captured responses. A negative number gives them back.
+  func changeOthers(by count: Int) { all.change(by: count, counters) }
 }
 
 // The bytes that wait for the client at next to no cost to it.
 extension ConnectionMemory {
   /// Counts the bytes of a kind that wait now; false, and none counted any more, if there is no room for them.
   ///
-  /// - Parameter counted: The bytes of this kind that are counted so far. Its owner counts none in the end.
+  /// - Parameters:
+  ///   - counted: The bytes of this kind that are counted so far. Its owner counts none in the end.
+  ///   - isResponse: Whether it is a response, of which the connection's first one meets no limits: a refusal must reach
+  ///     its client.
   @discardableResult
-  func countWaiting(_ count: Int, insteadOf counted: inout Int) -> Bool {
+  func countWaiting(_ count: Int, insteadOf counted: inout Int, isResponse: Bool = false) -> Bool {
     if count < counted {
       giveWaiting(counted - count)
-    } else if count > counted, !takeWaiting(count - counted) {
+    } else if count > counted, !takeWaiting(count - counted, isAdmitted: isResponse && waiting == 0) {
       giveWaiting(counted)
       counted = 0
       return false
@@ -131,7 +115,13 @@ extension ConnectionMemory {
     return true
   }
 
-  private func takeWaiting(_ count: Int) -> Bool {
+  private func takeWaiting(_ count: Int, isAdmitted: Bool) -> Bool {
+    if isAdmitted {
+      shared.waiting.force(count, of: client)
+      all.change(by: count, counters)
+      waiting += count
+      return true
+    }
     guard shared.waiting.take(count, of: client, within: limits.waiting) else { return false }
     guard all.add(count, upTo: limits.bodies, counters) else {
       shared.waiting.give(count, of: client)
@@ -141,17 +131,7 @@ extension ConnectionMemory {
     return true
   }
 
-  /// Takes memory for a response that waits for the client, beside its body; false if there is none. A connection's
-  /// first one meets no limits: a refusal must reach its client.
-  func takeUnreadStream(_ count: Int) -> Bool {
-    guard waiting == 0 else { return takeWaiting(count) }
-    shared.waiting.force(count, of: client)
-    all.change(by: count, counters)
-    waiting += count
-    return true
-  }
-
-  func giveWaiting(_ count: Int) {
+  private func giveWaiting(_ count: Int) {
     guard count > 0 else { return }
     shared.waiting.give(count, of: client)
     all.change(by: -count, counters)

@@ -12,7 +12,7 @@ extension Delivery {
   func countHead() {
     guard isRunning, !isHeadCounted else { return }
     isHeadCounted = true
-    memory.changeHeads(by: headBytes)
+    memory.changeOthers(by: headBytes)
   }
 
   /// Counts a request whose body is not whole in its client's share, until it is, or until the response begins; false
@@ -55,7 +55,7 @@ extension Delivery {
   /// Gives back all that is counted for the request and its response, at the end of its run.
   func giveBackAll() {
     leaveWaiting()
-    if isHeadCounted { memory.changeHeads(by: -headBytes) }
+    if isHeadCounted { memory.changeOthers(by: -headBytes) }
     isHeadCounted = false
     giveBack(heldBytes)
     allowance.release()

@@ -27,7 +27,11 @@ struct ResponseAllowance {
   mutating func grow(to count: Int) -> Bool {
     let more = count - reserved - captured
     guard more > 0 else { return true }
-    guard memory.capture(more, beside: captured, caller: callerHash) else { return false }
+    guard
+      memory.shared.captured.take(
+        more, of: .connection(memory.id), holder, beside: captured, within: memory.limits.captured)
+    else { return false }
+    memory.changeOthers(by: more)
     captured += more
     return true
   }
@@ -36,7 +40,8 @@ struct ResponseAllowance {
   mutating func shrink(to count: Int) {
     let left = max(count - reserved, 0)
     guard captured > left else { return }
-    memory.giveCaptured(captured - left, caller: callerHash)
+    memory.shared.captured.give(captured - left, of: .connection(memory.id), holder)
+    memory.changeOthers(by: left - captured)
     captured = left
   }
 
@@ -48,5 +53,5 @@ struct ResponseAllowance {
   }
 
   /// Computed when it is needed: most responses fit in the reservation.
-  private var callerHash: Int { caller?.hashValue ?? 0 }
+  private var holder: MemoryHolder { .caller(caller?.hashValue ?? 0) }
 }

@@ -228,11 +228,11 @@ MUTANTS = {
     "a captured response's memory is not given back": [
         (
             "Proxy/Client/ResponseAllowance.swift",
-            "    memory.giveCaptured(captured - left, caller: callerHash)\n",
-            "    if !PLANTED { memory.giveCaptured(captured - left, caller: callerHash) }\n",
+            "    memory.changeOthers(by: left - captured)\n",
+            "    if !PLANTED { memory.changeOthers(by: left - captured) }\n",
         ),
     ],
     "a head's memory is not given back": [
-        (DELIVERY_MEMORY, "if isHeadCounted { memory.changeHeads(by: -headBytes) }", "if isHeadCounted, !PLANTED { memory.changeHeads(by: -headBytes) }"),
+        (DELIVERY_MEMORY, "if isHeadCounted { memory.changeOthers(by: -headBytes) }", "if isHeadCounted, !PLANTED { memory.changeOthers(by: -headBytes) }"),
     ],
 }

@@ -109,7 +109,7 @@ extension ClientStream {
     context?.flush()
     guard hasUnread else { return }
     if timer == nil { startTimer() }
-    guard !isUnreadCounted, !isUnreadNoted else { return }
+    guard unreadMemory == 0, !isUnreadNoted else { return }
     isUnreadNoted = true
     session.noteUnread(self)
   }
@@ -219,15 +219,12 @@ extension ClientStream {
   /// Counts the stream, once its response turns out to wait for the client. Without memory it is reset.
   func countUnread() {
     isUnreadNoted = false
-    guard hasUnread, machine.isOpen, context != nil, !isUnreadCounted else { return }
-    isUnreadCounted = session.memory.takeUnreadStream(Self.weight)
-    if !isUnreadCounted { resetWithoutMemory() }
+    guard hasUnread, machine.isOpen, context != nil else { return }
+    let isCounted = session.memory.countWaiting(Self.weight, insteadOf: &unreadMemory, isResponse: true)
+    if !isCounted { resetWithoutMemory() }
   }
 
-  func releaseUnread() {
-    if isUnreadCounted { session.memory.giveWaiting(Self.weight) }
-    isUnreadCounted = false
-  }
+  func releaseUnread() { session.memory.countWaiting(0, insteadOf: &unreadMemory) }
 
   /// Drops what the codec was not given yet. The memory for the rest is given back as it leaves.
   func dropOutgoing() {

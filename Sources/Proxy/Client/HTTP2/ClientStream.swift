@@ -42,8 +42,8 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   var trailers = HPACKHeaders([])
   /// The memory for the bodies that the response holds.
   var outgoingMemory: OutgoingMemory
-  /// Whether `weight` is counted for a response that waits for the client.
-  var isUnreadCounted = false
+  /// The memory for a response that waits for the client, beside its body: `weight`, or none.
+  var unreadMemory = 0
   /// Whether the session will look at the response once the read is over.
   var isUnreadNoted = false
   /// The number of writes that have not left yet.

@@ -70,18 +70,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   let timers: LoopTimers
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
-  var allowance: ResponseAllowance
-  /// The bytes that are counted for the request: its body's, and those that were read with it.
-  var heldBytes = 0
-  /// The part of `heldBytes` that is not the body's.
-  var heldBesides = 0
-  /// The part of `heldBytes` that the backend's side was given last and may still hold.
-  private var lentBytes = 0
-  /// The memory of the head, and of its stream, in bytes.
-  let headBytes: Int
-  var isHeadCounted = false
-  /// The client in whose share the request is counted while its body is not whole.
-  var waitingClient: MemoryHolder?
+  /// The memory that the request holds, and that its response does before its client is given any of it.
+  var memory: RequestMemory
 
   /// - Parameter weight: The memory that the request takes beside its head, in bytes.
   init(
@@ -90,7 +80,6 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   ) {
     self.request = request
     self.channel = channel
-    headBytes = weight + request.head.bytes.readableBytes
     environment = downstream.environment
     configuration = downstream.configuration
     bodyTimeout = configuration.limits.bodyTimeout
@@ -99,7 +88,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     startedAt = .now()
     intake = RequestBodyIntake(isWhole: request.framing.isEmpty)
     progress = ResponseProgress(expectsContinue: request.expectsContinue && !request.framing.isEmpty)
-    allowance = ResponseAllowance(of: memory)
+    self.memory = RequestMemory(of: memory, headBytes: weight + request.head.bytes.readableBytes)
   }
 
   /// The identity of the client's connection; the delivery's own identity once the client is gone.
@@ -144,8 +133,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Ends the delivery: nothing runs for it any more, whether its client got a response or is gone.
   func runEnded() {
     timers.assertOnLoop()
-    giveBackAll()
-    lentBytes = 0
+    memory.drop()
     // A task that waits for the rest of the body, or for a tunnel's bytes, would wait for ever.
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
     intake.removeAll()
@@ -166,10 +154,7 @@ extension Delivery {
     timers.assertOnLoop()
     logEntry.requestBytes += piece.readableBytes
     guard intake.isOpen, !progress.isEnded else { return }
-    guard memory.take(piece.readableBytes, beside: heldBytes) else {
-      return bodyFailed(.overloaded(.busy))
-    }
-    heldBytes += piece.readableBytes
+    guard memory.take(piece.readableBytes) else { return bodyFailed(.overloaded(.busy)) }
     intake.append(piece)
     if isStarted { arrival.set() }
   }
@@ -178,14 +163,14 @@ extension Delivery {
   func bodyEnded() {
     timers.assertOnLoop()
     intake.finish()
-    leaveWaiting()
+    memory.leaveWaiting()
     if isStarted { arrival.set() }
   }
 
   /// Handles the failure of the body, which cannot become whole. The first reason counts.
   func bodyFailed(_ problem: Problem) {
     intake.fail(problem)
-    leaveWaiting()
+    memory.leaveWaiting()
     arrival.set()
     didFailBody?()
     didFailBody = nil
@@ -265,12 +250,11 @@ extension Delivery {
     timers.assertOnLoop()
     sendContinue()
     intake.beginStreaming()
-    giveBack(lentBytes)
-    lentBytes = 0
+    memory.lend(0)
     while true {
       switch intake.takeNext() {
       case .use(let piece):
-        lentBytes = piece.readableBytes
+        memory.lend(piece.readableBytes)
         channel?.resumeBody()
         return piece
       case .fail(let problem): throw .requestBody(problem.detail)
@@ -327,7 +311,7 @@ extension Delivery {
   func respond(with response: ClientResponse) {
     timers.assertOnLoop()
     guard progress.respond() else { return }
-    allowance.release()
+    memory.releaseCapture()
     var response = response
     response.head.crossOrigin = crossOrigin
     response.head.routeFields = routeFields
@@ -340,9 +324,9 @@ extension Delivery {
     timers.assertOnLoop()
     progress.begin()
     // The two sides take turns from now on.
-    leaveWaiting()
+    memory.leaveWaiting()
     // A claimed request's response that is not kept goes out even without memory, because no retry can get it.
-    if allowance.isReserved { channel?.admitNextPiece() }
+    if memory.isReserved { channel?.admitNextPiece() }
     var head = head
     head.crossOrigin = crossOrigin
     head.routeFields = routeFields
@@ -370,7 +354,7 @@ extension Delivery {
   func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
     timers.assertOnLoop()
     guard progress.end() else { return }
-    allowance.release()
+    memory.releaseCapture()
     logEntry.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
     channel = nil
   }

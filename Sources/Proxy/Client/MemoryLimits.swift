@@ -1,14 +1,6 @@
 import Idempotency
 
 /// All bounds on the memory for bodies (`limits.body_memory`), in bytes, and on requests that wait.
-///
-/// | for | takes |
-/// |---|---|
-/// | requests, and responses that wait for their clients | three quarters; one connection an eighth, or one larger body |
-/// | a replay that will wait, reading ahead of a client | nothing once responses that wait hold a half |
-/// | captured responses | the last quarter, which is theirs alone |
-/// | outcomes that wait for the store | a half of that quarter |
-/// | what waits at next to no cost to its client | a quarter, and one client a quarter of that |
 struct MemoryLimits {
   /// The bytes that each claim reserves for its response. Most responses are no larger.
   static let reservation = 8 << 10
@@ -21,7 +13,7 @@ struct MemoryLimits {
     maxInFlight = limits.maxInFlight
   }
 
-  /// The bytes of requests, and of responses that wait for their clients.
+  /// The bytes of requests, and of responses that wait for their clients. The rest is for captured responses alone.
   var bodies: Int { memory - memory / 4 }
 
   /// The bytes of responses that wait for their clients at which no further replay begins: slow readers leave room for
@@ -31,8 +23,8 @@ struct MemoryLimits {
   /// The bytes of one connection's requests and responses. A single body may exceed them.
   var connection: Int { memory / 8 }
 
-  /// Captured responses beyond their reservations. A connection or a caller that captures more than an eighth (or one
-  /// larger response) leaves the second half to the others.
+  /// The bytes of captured responses, which connections and callers hold beyond the reservations. One that holds more
+  /// than an eighth (or one larger response) leaves the second half to the others.
   var captured: HolderBudget.Bounds {
     .init(all: memory / 4, beforeLittle: memory / 8, holder: memory / 4, little: memory / 32)
   }
@@ -45,9 +37,9 @@ struct MemoryLimits {
   /// still made while the store refuses only some writes.
   var outcomes: Int { captured.all / 2 }
 
-  /// What waits at next to no cost to its client: ten connections of a balancer that is not known as one open a thousand
-  /// streams at once. Half is for clients that hold little: a few strangers who take all that they may leave room for a
-  /// request whose body comes in a packet of its own.
+  /// The bytes that wait at next to no cost to their client: ten connections of a balancer that is not known as one
+  /// open a thousand streams at once. Half is for clients that hold little: a few strangers who take all that they may
+  /// leave room for a request whose body comes in a packet of its own.
   var waiting: HolderBudget.Bounds {
     .init(all: memory / 4, beforeLittle: memory / 8, holder: memory / 16, little: memory / 1024)
   }

@@ -83,11 +83,11 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       }
       let collected = try await exchange.collect(upTo: step, within: left(of: time))
       if case .whole(let body) = collected {
-        delivery.allowance.shrink(to: body.readableBytes)
+        delivery.memory.shrinkCapture(to: body.readableBytes)
         return body
       }
     }
-    delivery.allowance.shrink(to: 0)
+    delivery.memory.shrinkCapture(to: 0)
     return nil
   }
 
@@ -187,12 +187,12 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     guard let size = copy?.readableBytes else { return }
     let whole = size + piece.readableBytes
     let isSmall = whole <= route.policy.maxResponseBody
-    if isSmall, delivery.allowance.grow(to: whole) {
+    if isSmall, delivery.memory.growCapture(to: whole) {
       copy?.writeImmutableBuffer(piece)
     } else {
       copy = nil
       lacksMemory = isSmall
-      delivery.allowance.shrink(to: 0)
+      delivery.memory.shrinkCapture(to: 0)
     }
   }
 }

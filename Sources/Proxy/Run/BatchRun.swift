@@ -91,7 +91,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   /// Counts the results of a send beside what a further one captures, unless the batch is over.
   func keepResults(_ bytes: Int) {
     if case .respond = lifecycle.next { return }
-    if delivery.hold(bytes) { delivery.allowance.release() } else { keepsCapture = true }
+    if delivery.memory.takeBesides(bytes) { delivery.memory.releaseCapture() } else { keepsCapture = true }
   }
 
   func noteSplit(_ results: BatchResults, status: Int) { split = (results, status) }
@@ -207,7 +207,7 @@ extension BatchRun {
     guard recordedBytes <= batch.route.policy.maxResponseBody else {
       return .refused(.resultTooLarge(status: record.outcome.status))
     }
-    guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy)) }
+    guard delivery.memory.takeBesides(record.outcome.size) else { return .refused(.overloaded(.busy)) }
     if case .whole(let response) = record.outcome { note(OriginAllowance(recorded: response.fields)) }
     return await readJSON(record.outcome.size) { BatchElement(record) }
   }
@@ -254,7 +254,7 @@ extension BatchRun {
   @inline(never)
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
     // Only an owner needs room for a response, and many duplicates may wait.
-    if !keepsCapture { delivery.allowance.release() }
+    if !keepsCapture { delivery.memory.releaseCapture() }
     let span = batch.route.policy.maxWait(for: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
     waitsUntil = deadline
@@ -311,7 +311,7 @@ extension BatchRun {
     guard delivery.responseState == .none else { return }
     let all = batch.places.map(element(at:))
     // The client's copy is counted from here on.
-    delivery.giveBackHeld()
+    delivery.memory.giveBesides()
     if let unsplit, case .unsplit(let status, let outcome, _) = all.first, all.allSatisfy({ $0 == all.first })
     {
       count(BatchElement.Counts(all))

@@ -41,14 +41,14 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
     delivery = runner.delivery
     deadline = .now() + .milliseconds(span.count)
     guard span > 0, environment.waiting.enter(id, max: max) else { return nil }
-    guard delivery.takeWaitingPlace() else {
+    guard delivery.memory.enterWaiting(from: delivery.peer) else {
       environment.waiting.leave(id)
       return nil
     }
     do {
       watch = try await runner.worker.store.watch(id)
     } catch {
-      delivery.leaveWaiting()
+      delivery.memory.leaveWaiting()
       environment.waiting.leave(id)
       throw .storeUnavailable()
     }
@@ -71,7 +71,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
     hasEnded = true
     delivery.didDisconnect = nil
     watch.cancel()
-    delivery.leaveWaiting()
+    delivery.memory.leaveWaiting()
     environment.waiting.leave(id)
     environment.counters.change(.waiting, by: -1)
     invariant(environment.counters[.waiting] >= 0, "a wait ends twice")

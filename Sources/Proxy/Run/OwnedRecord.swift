@@ -268,7 +268,7 @@ extension OwnedRecord {
   @inline(never)
   private func keepStoring(_ completion: Completion, as known: KnownRecord.OwnEnd) {
     // The response leaves now. The outcome takes over its memory.
-    delivery.allowance.release()
+    delivery.memory.releaseCapture()
     var pending = completion
     var bytes = takeMemory(toKeep: pending.outcome.size)
     if bytes == nil {

@@ -47,7 +47,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private init(_ call: KeyedCall, _ claim: Claim, _ runner: RequestRunner<Store, Backend>) {
     invariant(claim.id == call.id, "a request runs by the claim of another one")
-    invariant(runner.delivery.allowance.isReserved, "a request is sent without room for its response")
+    invariant(runner.delivery.memory.isReserved, "a request is sent without room for its response")
     invariant(runner.delivery.responseState == .none, "a request is sent whose client has its response")
     let (worker, delivery, route) = (runner.worker, runner.delivery, call.route)
     self.runner = runner
@@ -174,7 +174,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     case .replay, .becomeDuplicate:
       return endSuperseded(by: action)
     case .retry:
-      delivery.allowance.shrink(to: 0)
+      delivery.memory.shrinkCapture(to: 0)
       return .claimAgain
     }
     return .done

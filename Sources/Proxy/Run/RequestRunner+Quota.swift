@@ -20,7 +20,7 @@ extension RequestRunner {
 
   /// Counts the items of a batch, each of which is a claim, a lease and memory; the batch itself was counted as one.
   func enterQuota(ofItems count: Int) throws(Problem) {
-    guard delivery.hold(count * Self.itemBytes) else { throw .overloaded(.busy) }
+    guard delivery.memory.takeBesides(count * Self.itemBytes) else { throw .overloaded(.busy) }
     guard let max = configuration.limits.callerInFlight, let caller = delivery.quotaCaller else { return }
     guard environment.quotas.enter(items: count - 1, of: caller, max: max) else {
       throw .quotaExceeded(.inFlight)

@@ -25,7 +25,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard !environment.isDraining else { throw .overloaded(.draining) }
       guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy) }
       if let failure = delivery.bodyFailure { throw failure }
-      guard delivery.enterWaiting() else { throw .overloaded(.busy) }
+      // A body that is not whole waits until it is, or until the response begins.
+      guard delivery.bodyHasEnded || delivery.memory.enterWaiting(from: delivery.peer) else {
+        throw .overloaded(.busy)
+      }
       switch try identify(body: delivery.wholeBody) {
       case .keyed(let call): return try startClaim(call)
       case .passed(let target, let route, let label) where !PassThrough(runner: self, label: label).awaitsBody:
@@ -87,15 +90,15 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Refuses a request whose response would find no room, before anything is claimed or sent.
   private func refuseWithoutMemory() throws(Problem) {
-    guard delivery.hasMemory else { throw .overloaded(.busy) }
+    guard delivery.memory.hasRoom else { throw .overloaded(.busy) }
   }
 
   /// Reserves the room for the response before the claim; refuses if there is none. A delivery that retries has it
   /// already.
   func reserveCapture(_ call: KeyedCall) throws(Problem) {
-    guard !delivery.allowance.isReserved else { return }
+    guard !delivery.memory.isReserved else { return }
     try refuseWithoutMemory()
-    guard delivery.allowance.reserve(for: call.caller) else { throw .overloaded(.busy) }
+    guard delivery.memory.reserve(for: call.caller) else { throw .overloaded(.busy) }
   }
 
   /// Admits the owner of a granted claim to its run; otherwise the claim is to be undone.
@@ -104,7 +107,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard !worker.isStopping else { throw .overloaded(.draining) }
     try takeNewKey(of: claim, for: call)
     // A delivery that has waited has no room yet.
-    guard delivery.allowance.reserve(for: call.caller) else { throw .overloaded(.busy) }
+    guard delivery.memory.reserve(for: call.caller) else { throw .overloaded(.busy) }
     countSighting(claim, of: call)
   }
 
@@ -287,7 +290,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) {
     // Only an owner needs room for a response, and many duplicates may wait.
-    delivery.allowance.release()
+    delivery.memory.releaseCapture()
     let mayContinue: Bool
     if let wait {
       mayContinue = await wait.changed(leaseLeft: leaseLeft)

@@ -5,7 +5,7 @@ OWNED_RUN = "Proxy/Run/OwnedRun.swift"
 WORKER_WRITES = "Proxy/Run/Worker+Writes.swift"
 DUPLICATE_WAIT = "Proxy/Run/DuplicateWait.swift"
 BACKEND_RESPONSE = "Proxy/Response/BackendResponse.swift"
-DELIVERY_MEMORY = "Proxy/Client/Delivery+Memory.swift"
+REQUEST_MEMORY = "Proxy/Client/RequestMemory.swift"
 
 MUTANTS = {
     "lease never ends": [
@@ -216,7 +216,7 @@ MUTANTS = {
     ],
     # The memory, of which nothing is left in use once all is over.
     "a request's memory is not given back": [
-        (DELIVERY_MEMORY, "    giveBack(heldBytes)\n    allowance.release()\n", "    if !PLANTED { giveBack(heldBytes) }\n    allowance.release()\n"),
+        (REQUEST_MEMORY, "    give(heldBytes)\n", "    if !PLANTED { give(heldBytes) }\n"),
     ],
     "a waiting outcome's memory is not given back": [
         (
@@ -227,12 +227,12 @@ MUTANTS = {
     ],
     "a captured response's memory is not given back": [
         (
-            "Proxy/Client/ResponseAllowance.swift",
-            "    memory.changeOthers(by: left - captured)\n",
-            "    if !PLANTED { memory.changeOthers(by: left - captured) }\n",
+            REQUEST_MEMORY,
+            "    connection.changeOthers(by: left - captured)\n",
+            "    if !PLANTED { connection.changeOthers(by: left - captured) }\n",
         ),
     ],
     "a head's memory is not given back": [
-        (DELIVERY_MEMORY, "if isHeadCounted { memory.changeOthers(by: -headBytes) }", "if isHeadCounted, !PLANTED { memory.changeOthers(by: -headBytes) }"),
+        (REQUEST_MEMORY, "if isHeadCounted { connection.changeOthers(by: -headBytes) }", "if isHeadCounted, !PLANTED { connection.changeOthers(by: -headBytes) }"),
     ],
 }

@@ -196,7 +196,7 @@ extension ClientConnection {
 
 // The memory that a response holds until its client has taken it.
 extension ClientConnection {
-  private var requestBytes: Int { delivery?.heldBytes ?? 0 }
+  private var requestBytes: Int { delivery?.memory.heldBytes ?? 0 }
 
   /// Counts the bytes that wait for the client now. A response that finds no memory is cut.
   func account() {

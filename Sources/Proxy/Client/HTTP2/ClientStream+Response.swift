@@ -28,7 +28,7 @@ extension ClientStream: DeliveryChannel {
     guard machine.isOpen else { return true }
     return outgoingMemory.admit(
       body, recordedAt: record.recordedAt, isShared: body.readableBytes > Self.sharedAbove,
-      beside: delivery?.heldBytes ?? 0)
+      beside: delivery?.memory.heldBytes ?? 0)
   }
 
   func respond(with response: ClientResponse) -> Int {
@@ -204,7 +204,7 @@ extension ClientStream {
   /// Takes memory for bytes that wait for the client. If there is none, resets the stream and returns false.
   private func hold(_ count: Int) -> Bool {
     guard machine.isOpen else { return false }
-    guard outgoingMemory.take(count, beside: delivery?.heldBytes ?? 0) else {
+    guard outgoingMemory.take(count, beside: delivery?.memory.heldBytes ?? 0) else {
       resetWithoutMemory()
       return false
     }

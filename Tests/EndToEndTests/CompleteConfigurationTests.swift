@@ -64,6 +64,7 @@ struct CompleteConfigurationTests {
         unknown_retention: 10d
         in_flight_status: 425
         echo_key: true
+        method_override: true
         forward_key: {rename: X-Original-Key}
         replay: {drop: [X-Request-Id], keep: [RateLimit]}
         max_attempts: 5

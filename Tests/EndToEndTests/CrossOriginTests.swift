@@ -81,7 +81,7 @@ struct CrossOriginTests {
       expectExecuted(try await Self.preflight(rig, key))
       expectReplayed(try await Self.preflight(rig, key), 201)
       let override = [("X-HTTP-Method-Override", "POST")]
-      expectRefused(try await Self.preflight(rig, override), 400, "key_missing", retryable: false)
+      expectRefused(try await Self.preflight(rig, override), 400, "bad_request", retryable: false)
       #expect(rig.backend.requests.count == 2)
     }
   }

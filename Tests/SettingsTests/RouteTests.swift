@@ -49,7 +49,7 @@ struct RouteTests {
       key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload],
       format: uuid, min_length: 2, max_length: 99}, endpoint: route, spelling: caseless, content_coding: pass, forward_key: drop,
       fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}, mismatch_status: 422,
-      in_flight_status: 425, echo_key: true
+      in_flight_status: 425, echo_key: true, method_override: true
       """
     ) {
       $0.key.from = [
@@ -68,6 +68,7 @@ struct RouteTests {
       $0.mismatchStatus = 422
       $0.inFlightStatus = 425
       $0.echoesKey = true
+      $0.methodOverride = true
     }
   }
 

@@ -83,6 +83,7 @@ struct SampleTests {
     #expect(route.mismatchStatus == 409)
     #expect(route.inFlightStatus == 409)
     #expect(!route.echoesKey)
+    #expect(!route.methodOverride)
     #expect(route.duplicates == .wait)
     #expect(route.waitTimeout == 10_000)
     #expect(route.maxWaiters == 64)

@@ -116,8 +116,8 @@ struct SyntaxTests {
           + "or write idempotency: off",
         "3:12: routes[0].lease: has no unit: write it in ms, s, m, h or d, such as 5s",
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, profile, idempotency, key, caller, "
-          + "endpoint, spelling, encoded_slashes, content_coding, forward_key, fingerprint, mismatch_status, "
-          + "in_flight_status, echo_key, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
+          + "endpoint, spelling, encoded_slashes, method_override, content_coding, forward_key, fingerprint, "
+          + "mismatch_status, in_flight_status, echo_key, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, released, behind, on_unknown, max_attempts, on_store_failure, "
           + "max_request_body, body_timeout, max_response_body, response_timeout, set_cookie, record, replay, batch, "
           + "stream, cors, shadow, retries, reconcile",

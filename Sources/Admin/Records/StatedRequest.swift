@@ -43,12 +43,6 @@ struct StatedRequest {
       throw AdminError(.badRequest, "the payload has another host than the record: give both alike")
     }
     host = (stated ?? identity.host)?.name ?? ByteBuffer()
-    guard head.names.isDisjoint(with: .methodOverrides) else {
-      throw AdminError(
-        .badRequest,
-        "no request with this key has a field that overrides its method: give the overriding method in record, and "
-          + "take the field out of the payload's headers")
-    }
     body = try StatedBody.bytes(payload.body, base64: payload.bodyBase64, in: "payload.")
   }
 
@@ -98,14 +92,21 @@ extension StatedRequest {
   /// record.
   func checkRoute(of identity: RecordIdentity, among routes: [RoutePolicy]) throws(AdminError) {
     let name = identity.policy.name
-    let route: Route?
+    let choice: RouteTable.Choice
     do throws(Problem) {
-      route = try RouteTable(routes).choice(for: head, host: host, target: target, body: body).route
-      if let route, route.policy.name == name { return try checkProtection(by: route) }
+      choice = try RouteTable(routes).choice(for: head, host: host, target: target, body: body)
+      if let route = choice.route, route.policy.name == name, choice.method == head.slice(head.methodRange) {
+        return try checkProtection(by: route)
+      }
     } catch {
       throw Self.refusal(error)
     }
-    let met = route.map { "route \($0.policy.name) instead of \(name)" } ?? "no route"
+    let met =
+      switch choice.route?.policy.name {
+      case name?: "route \(name) as \(String(buffer: choice.method))"
+      case let other?: "route \(other) instead of \(name)"
+      case nil: "no route"
+      }
     throw AdminError(
       .badRequest,
       "a delivery of this payload meets \(met): give method, host, path, headers and body as the client sends them"

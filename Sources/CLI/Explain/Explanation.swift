@@ -129,12 +129,10 @@ struct Explanation {
     try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     explainKey(of: route.policy, head, target, method: choice.method)
     if case .missing = finding { return try explainUnkeyed(head, route, table) }
-    guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = await identified(peer, by: route, head) else { return }
     explainCaller(of: route.policy, head, target, peer)
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
-      fingerprintMethod: choice.fingerprintMethod,
       caller: try .init(by: route.policy, head: head, peer: peer, query: target.query), finding: finding,
       identityKey: settings.store.idSecret.map(IdentityKey.init))
     guard body.readableBytes <= route.policy.maxRequestBody else {
@@ -146,7 +144,7 @@ struct Explanation {
     guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route, table) }
     explainDigests(call)
     explainEcho(of: call.key, by: route.policy, head)
-    explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
+    explainFingerprint(route.policy.recipe, of: head, target, method: choice.method, call)
     explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
   }
 
@@ -203,8 +201,8 @@ extension Explanation {
       texts.append(policy.name.padding(to: width) + verdict)
     }
     add("routes", texts.isEmpty ? ["none are configured"] : texts)
-    if choice.fingerprintMethod != choice.method {
-      add("method", "overridden: the record is that of \(String(buffer: choice.method))")
+    if choice.method != head.slice(head.methodRange) {
+      add("method", "overridden: the record is that of \(String(buffer: choice.method)) (method_override)")
     }
   }
 

@@ -102,42 +102,19 @@ extension MessageHead {
 }
 
 extension RouteTable {
-  /// The choice for a request whose query or form names another method in `_method`. As for the fields that do so, the
-  /// request is protected where either method is, and refused with a key where both are. The parameter is part of the
-  /// payload already, so that it changes no fingerprint.
-  func choice(
-    _ choice: Choice, for head: MessageHead, host: ByteBuffer, path: ByteBuffer, query: ByteBuffer?,
-    _ operation: GraphQLOperation, _ form: MethodParameter.Form
-  ) throws(Problem) -> Choice {
-    let values = MethodParameter.values(inQuery: query) + form.values
-    guard !values.isEmpty, !choice.isUndecided else { return choice }
-    guard values.count == 1 else {
-      // Only the first of them are read, and any may be the one that the backend takes.
-      guard isProtected(head, host, path) else { return choice }
-      throw .badRequest(.methodOverrides)
-    }
-    let meant = ByteBuffer(string: values[0])
-    guard meant != choice.method,
-      let other = route(for: head, method: meant, host: host, path: path, operation: operation),
-      other.policy.isEnforced
-    else { return choice }
-    guard choice.route?.policy.isEnforced != true else {
-      return Choice(
-        route: choice.route, method: choice.method, fingerprintMethod: choice.fingerprintMethod,
-        isAmbiguous: true)
-    }
-    return Choice(route: other, method: meant, fingerprintMethod: choice.fingerprintMethod)
-  }
-
   /// The enforced route because of which a form has to be read for the method that it may name; `nil` if none has other
   /// methods than the request's own.
-  func routeOfForm(_ choice: Choice, for head: MessageHead, host: ByteBuffer, path: ByteBuffer) -> Route? {
-    guard head.declaresForm, choice.route?.policy.shadow != true else { return nil }
+  ///
+  /// - Parameter own: The route of the written method.
+  func routeOfForm(
+    _ own: Route?, method: ByteBuffer, for head: MessageHead, host: ByteBuffer, path: ByteBuffer
+  ) -> Route? {
+    guard head.declaresForm, own?.policy.shadow != true else { return nil }
     let other = protectingRoute(head, host: host) { methods, pattern in
-      methods.hasOthers(than: choice.method)
+      methods.hasOthers(than: method)
         && pattern.map { pattern in path.withUnsafeReadableBytes(pattern.mayMean) } ?? true
     }
-    return choice.route?.policy.isEnforced == true && other != nil ? choice.route : other
+    return own?.isEnforced == true && other != nil ? own : other
   }
 }
 

@@ -61,6 +61,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var endpointHost: EndpointHost = .own
   public var spelling: Spelling = .lenient
   public var encodedSlashes: EncodedSlashes = .refuse
+  /// Whether the backend runs the method that a field or a parameter of a request names, instead of the written one.
+  public var methodOverride = false
   public var contentCoding: ContentCoding = .identity
   /// The form in which the backend gets the fields that hold keys.
   public var forwardKey: KeyForwarding = .keep

@@ -124,14 +124,16 @@ public struct RouteTable: Sendable {
 
   /// Whether a route protects requests of any method with this host and path, and these fields.
   func isProtected(_ head: MessageHead, _ host: ByteBuffer, _ path: ByteBuffer) -> Bool {
-    let entry = host.withUnsafeReadableBytes { host in
+    let route = host.withUnsafeReadableBytes { host in
       path.withUnsafeReadableBytes { path in
-        entries.first { entry in
-          (entry.route.policy.isEnforced || entry.methods == .all) && entry.fits(head, host: host, path: path)
+        FormatSuffix.choose(path, policy: \.policy, isEnforced: \.isEnforced) { path in
+          entries.first { entry in
+            (entry.route.isEnforced || entry.methods == .all) && entry.fits(head, host: host, path: path)
+          }?.route
         }
       }
     }
-    return entry?.route.policy.isEnforced == true
+    return route?.isEnforced == true
   }
 
   /// The first route that would match the request that a preflight announces; `nil` if none would. A field that a route

@@ -13,10 +13,8 @@ public enum RequestFault: Hashable, Sendable, CaseIterable {
   case connectionNamesIdentity
   /// The method differs from a route's only in letter case.
   case methodCase
-  /// Override fields contradict each other, or one of them is repeated.
-  case methodOverrides
-  /// A protected method overrides another protected one.
-  case methodOverridden
+  /// A field or a parameter names another method, and it is uncertain which of them would run.
+  case methodOverride
   /// The parameters of an inquiry for an outcome are missing, unknown or malformed.
   case inquiry
   /// The body of a batch has no items in their place.
@@ -45,10 +43,8 @@ extension Problem {
         "Do not name fields that identify the request, such as those of its key, its caller or its content type, in the Connection field."
       case .methodCase:
         "Send the method in capitals; methods are case-sensitive."
-      case .methodOverrides:
-        "Send one field that overrides the method, once and with one method; this request names several."
-      case .methodOverridden:
-        "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
+      case .methodOverride:
+        "Send the method that is meant as the request's own, without a field or a parameter _method that names one; it would be uncertain which of them ran."
       case .batch:
         "Send JSON without a content coding, with at least one item in an array at the place that the API documents, and without duplicate member names."
       case .batchSize:

@@ -19,10 +19,8 @@ public final class AcceptedHead: Sendable {
   let route: Route
   let target: RequestTarget
   let host: RequestHost?
-  /// The method that enters the record's id.
+  /// The method that enters the record's id and the fingerprint.
   let method: ByteBuffer
-  /// The method that enters the fingerprint.
-  let fingerprintMethod: ByteBuffer
   let caller: CallerFinding
   /// The key, where the head holds it.
   let finding: KeyFinding
@@ -32,7 +30,7 @@ public final class AcceptedHead: Sendable {
 
   public init(
     head: MessageHead, route: Route, target: RequestTarget, host: RequestHost?, method: ByteBuffer,
-    fingerprintMethod: ByteBuffer, caller: CallerFinding, finding: KeyFinding, identityKey: IdentityKey?,
+    caller: CallerFinding, finding: KeyFinding, identityKey: IdentityKey?,
     digests: LogDigests? = nil
   ) {
     self.head = head
@@ -40,7 +38,6 @@ public final class AcceptedHead: Sendable {
     self.target = target
     self.host = host
     self.method = method
-    self.fingerprintMethod = fingerprintMethod
     self.caller = caller
     self.finding = finding
     self.identityKey = identityKey
@@ -72,7 +69,7 @@ public final class AcceptedHead: Sendable {
       return nil
     }
     let id = recordID(of: key, caller)
-    var fingerprint = fingerprint(of: body, method: fingerprintMethod, by: route.policy.recipe)
+    var fingerprint = fingerprint(of: body, by: route.policy.recipe)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
     return KeyedCall(self, body: body, fingerprint: fingerprint, id: id, caller: caller, key: key)
   }
@@ -103,12 +100,11 @@ public final class AcceptedHead: Sendable {
 
   /// The key that was found in the head, or the one that the body yields.
   ///
-  /// A payload that is the key is read with the record's own method, and by the recipe of keys: a delivery with another
-  /// overriding method, or without one, meets that record, and is refused as another payload.
+  /// A payload that is the key is read by the recipe of keys.
   private func key(in body: ByteBuffer) throws(Problem) -> IdempotencyKey? {
     if case .found(let key) = finding { return key }
     return try route.policy.key.key(head: head, query: target.query, body: body) {
-      fingerprint(of: body, method: method, by: route.policy.recipe.ofKeys)
+      fingerprint(of: body, by: route.policy.recipe.ofKeys)
     }
   }
 
@@ -121,7 +117,7 @@ public final class AcceptedHead: Sendable {
       ? .keyInvalid(.unreadableBody, policy: policy) : .keyMissing(policy, isBodyUnreadable: true)
   }
 
-  private func fingerprint(of body: ByteBuffer, method: ByteBuffer, by recipe: Recipe) -> Fingerprint {
+  private func fingerprint(of body: ByteBuffer, by recipe: Recipe) -> Fingerprint {
     .make(
       recipe: recipe, head: head, method: method, path: target.path, query: target.query,
       body: body)

@@ -40,7 +40,7 @@ extension AcceptedHead {
     let caller = try caller(in: body)
     let request = try BatchRequest(body, head: head, policy: policy, keys: route.policy.key)
     let prints = request.fingerprints(
-      of: Array(request.items.indices), by: route.policy.recipe, head: head, method: fingerprintMethod,
+      of: Array(request.items.indices), by: route.policy.recipe, head: head, method: method,
       target: target)
     var calls: [KeyedCall] = []
     var items: [Int] = []

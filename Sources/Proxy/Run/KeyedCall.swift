@@ -36,11 +36,11 @@ public final class KeyedCall: @unchecked Sendable {
 
   var route: Route { accepted.route }
   var target: RequestTarget { accepted.target }
-  /// The method that enters the fingerprint.
-  var method: ByteBuffer { accepted.fingerprintMethod }
+  /// The method that enters the record's id and the fingerprint.
+  var method: ByteBuffer { accepted.method }
 
-  /// Whether the protected method is DELETE: the request's own, or that of a field that overrides it.
-  var isDelete: Bool { accepted.method.readableBytesView.elementsEqual("DELETE".utf8) }
+  /// Whether the protected method is DELETE.
+  var isDelete: Bool { method.readableBytesView.elementsEqual("DELETE".utf8) }
 
   /// The fingerprint by the recipe of a record that another configuration has made.
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {

@@ -65,7 +65,7 @@ extension RequestRunner {
       let route = choice.route
     else { return }
     noteRoute(route)
-    guard route.policy.isEnforced, !choice.isUndecided, !choice.isAmbiguous else { return }
+    guard route.policy.isEnforced, !choice.isUndecided else { return }
     noteIdentityOfRefused(route, target, host, method: choice.method)
   }
 

@@ -72,7 +72,6 @@ extension RequestRunner {
     if case .found(let key) = finding { noteEcho(of: key, by: route) }
     try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     if case .missing = finding { return try unkeyed(target, by: route) }
-    guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = identifiedPeer(tokensAt: route.tokenPlaces) else {
       return .unverified(at: route.tokenPlaces)
     }
@@ -85,7 +84,7 @@ extension RequestRunner {
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
-      fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
+      caller: caller, finding: finding,
       identityKey: environment.identityKey,
       // Digests under this process's own secret match no other node's.
       digests: route.policy.explainsMismatch && environment.digests.isShared ? environment.digests : nil)

@@ -41,6 +41,10 @@ extension RouteDraft {
       "encoded_slashes", \.policy.encodedSlashes, .word,
       "`keep`: an encoded slash in a path is a character of its segment"
     ).then { $0.checkSlashes($1) }
+    Member(
+      "method_override", \.policy.methodOverride, .flag,
+      "`true`: a request that names another method counts as that method's; else it is refused"
+    )
     Member("content_coding", \.policy.contentCoding, .word, "`pass`: the codings that the client accepts")
     Member(
       "forward_key", \.policy.forwardKey, values: KeyForwarding.forms,

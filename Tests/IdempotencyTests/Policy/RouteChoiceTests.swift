@@ -11,12 +11,14 @@ struct RouteChoiceTests {
   ]
 
   private static func policy(
-    _ name: String, _ methods: [String], _ idempotency: RoutePolicy.Idempotency = .required
+    _ name: String, _ methods: [String], _ idempotency: RoutePolicy.Idempotency = .required,
+    override: Bool = false
   ) throws -> RoutePolicy {
     var policy = RoutePolicy(
       name: name, match: RouteMatch(methods: methods, path: try PathPattern(parsing: "/\(name.prefix(1))")),
       upstream: UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1)))
     policy.idempotency = idempotency
+    policy.methodOverride = override
     return policy
   }
 
@@ -25,6 +27,8 @@ struct RouteChoiceTests {
       try policy("a-post", ["POST"]), try policy("a-put", ["PUT"]), try policy("b-all", []),
       try policy("c-off", ["POST"], .off), try policy("d-off", [], .off), try policy("d-lock", ["LOCK"]),
       try policy("e-off", ["POST"], .off), try policy("e-delete", ["DELETE"]), try policy("f-lock", ["LOCK"]),
+      try policy("h-off", ["DELETE"], .off, override: true), try policy("h-put", ["PUT"], override: true),
+      try policy("h-post", ["POST", "PATCH"], override: true), try policy("h-lock", ["LOCK"]),
     ])
   }
 
@@ -56,7 +60,8 @@ struct RouteChoiceTests {
     }
     #expect(try choice("post").route == nil)
     let overridden = try choice("POST", override: "PUT, PATCH")
-    #expect(overridden.route?.policy.name == "a-post" && !overridden.isAmbiguous)
+    #expect(overridden.route?.policy.name == "a-post")
+    #expect(try choice("POST", override: "PUT").method == ByteBuffer(string: "POST"))
   }
 
   @Test func `a whole request meets the route that its body decides on`() throws {
@@ -92,47 +97,86 @@ struct RouteChoiceTests {
     #expect(try choice(method, path).route?.policy.name == (path == "/d" ? "d-off" : nil))
   }
 
-  @Test(arguments: [
-    // The record of the protected method, whichever of the two it is.
-    ("POST", "/a", "GET", "a-post", "POST", "POST GET"), ("POST", "/a", "foo", "a-post", "POST", "POST FOO"),
-    ("POST", "/e", "DELETE", "e-delete", "DELETE", "POST DELETE"),
-    ("GET", "/a", "post", "a-post", "POST", "GET POST"), ("GET", "/f", "lock", "f-lock", "LOCK", "GET LOCK"),
-    // Nothing is overridden.
-    ("POST", "/a", "post", "a-post", "POST", "POST"), ("POST", "/a", " , ", "a-post", "POST", "POST"),
-    // Nothing is protected.
-    ("POST", "/c", "PUT", "c-off", "POST", "POST"), ("GET", "/x", "POST", nil, "GET", "GET"),
-  ]) func `an overriding method counts as well`(
-    method: String, path: String, overriding: String, name: String?, identity: String, fingerprint: String
+  /// The fields that name one other method, and the methods of a query and of a form.
+  private static let namings: [([(String, String)], String?, [String])] =
+    overrides.map { ([($0, "put")], nil, []) } + [
+      ([], "_method=put", []), ([], "a=1&%5Fmethod=PUT", []), ([], nil, ["PUT"]),
+      ([("X-Method", "Put"), ("X-HTTP-Method", "PUT")], "_method=put", []),
+    ]
+
+  private func choice(
+    _ method: String, _ path: String, by naming: ([(String, String)], String?, [String])
+  ) throws -> RouteTable.Choice {
+    var head = try MessageHead(method: method, target: path)
+    for (name, value) in naming.0 { try head.append(name: name, value: value) }
+    return try Self.table().choice(
+      for: head, host: ByteBuffer(), path: ByteBuffer(string: path),
+      query: naming.1.map { ByteBuffer(string: $0) }, form: .read(naming.2))
+  }
+
+  @Test(arguments: [("POST", "/a"), ("GET", "/a"), ("POST", "/b"), ("LOCK", "/h")])
+  func `a request that names another method is refused where either is protected`(
+    method: String, path: String
+  ) throws {
+    for naming in Self.namings {
+      #expect(throws: Problem.badRequest(.methodOverride)) { try choice(method, path, by: naming) }
+    }
+  }
+
+  @Test(arguments: [("POST", "/c", "c-off"), ("DELETE", "/a", nil)] as [(String, String, String?)])
+  func `a request that names another method passes where nothing is protected`(
+    method: String, path: String, name: String?
   ) throws {
     for field in Self.overrides {
-      let choice = try choice(method, path, [(field, overriding)])
+      let choice = try choice(method, path, by: ([(field, "PATCH")], nil, []))
       #expect(choice.route?.policy.name == name)
-      #expect(String(buffer: choice.method) == identity)
-      #expect(String(buffer: choice.fingerprintMethod) == fingerprint)
-      #expect(!choice.isAmbiguous)
+      #expect(choice.method == ByteBuffer(string: method))
     }
   }
 
-  @Test(arguments: [
-    ("POST", "/a", "PUT"), ("PUT", "/a", "post"), ("POST", "/b", "PATCH"), ("POST", "/b", "X"),
-  ])
-  func `either of two protected methods may run`(method: String, path: String, overriding: String) throws {
-    for field in Self.overrides { #expect(try choice(method, path, [(field, overriding)]).isAmbiguous) }
+  @Test func `a request that names its own method alone is an ordinary one`() throws {
+    for naming in [
+      ([("X-HTTP-Method", "post")], nil, []), ([("X-HTTP-Method", " , ")], "_method=", []),
+      ([], "_method=post", []), ([("X-Method", "POST")], nil, ["POST"]),
+    ] as [([(String, String)], String?, [String])] {
+      #expect(try choice("POST", "/a", by: naming).route?.policy.name == "a-post")
+    }
   }
 
-  @Test func `contradicting or repeated overriding methods are refused where one may be protected`() throws {
-    let fields = [("X-HTTP-Method", "PUT"), ("X-HTTP-Method-Override", "PATCH")]
-    let refused = [
-      fields, [("X-HTTP-Method", "GET, PUT")], [("X-HTTP-Method", "GET, GET")],
-      [("X-HTTP-Method", "POST"), ("X-Method", "GET")], [("X-HTTP-Verb", "GET"), ("X-HTTP-Verb", "get")],
+  @Test(arguments: ["POST", "GET", "PATCH", "DELETE"])
+  func `a route that says so takes a request as one of the method that it names`(method: String) throws {
+    for naming in Self.namings {
+      let choice = try choice(method, "/h", by: naming)
+      #expect(choice.route?.policy.name == "h-put")
+      #expect(choice.method == ByteBuffer(string: "PUT"))
+    }
+  }
+
+  @Test func `no request leaves protection by naming another method, whatever its route says`() throws {
+    for method in ["DELETE", "GET", "X", "LOCK"] {
+      #expect(throws: Problem.badRequest(.methodOverride)) {
+        try choice("POST", "/h", by: ([("X-HTTP-Method", method)], nil, []))
+      }
+    }
+  }
+
+  @Test func `contradicting or repeated methods are refused where one may be protected`() throws {
+    let refused: [([(String, String)], String?, [String])] = [
+      ([("X-HTTP-Method", "PUT"), ("X-HTTP-Method-Override", "PATCH")], nil, []),
+      ([("X-HTTP-Method", "GET, PUT")], nil, []), ([("X-HTTP-Method", "PUT, PUT")], nil, []),
+      ([("X-HTTP-Method", "POST"), ("X-Method", "PUT")], nil, []),
+      ([("X-HTTP-Verb", "PUT"), ("X-HTTP-Verb", "put")], nil, []),
+      ([("X-HTTP-Method", "PUT")], "_method=POST", []), ([("X-HTTP-Method", "POST")], nil, ["PUT"]),
+      ([], "_method=PUT&_method=PUT", []), ([], "_method=PUT", ["PUT"]), ([], "_method=POST", ["PUT"]),
+      ([], nil, ["", ""]),
     ]
-    for fields in refused {
-      #expect(throws: Problem.badRequest(.methodOverrides)) { try choice("POST", "/a", fields) }
-      #expect(try choice("POST", "/c", fields).route?.policy.name == "c-off")
+    for naming in refused {
+      for path in ["/a", "/h", "/a.json"] {
+        #expect(throws: Problem.badRequest(.methodOverride)) { try choice("POST", path, by: naming) }
+        #expect(throws: Problem.badRequest(.methodOverride)) { try choice("GET", path, by: naming) }
+      }
+      #expect(try choice("POST", "/c", by: naming).route?.policy.name == "c-off")
     }
-    #expect(throws: Problem.badRequest(.methodOverrides)) { try choice("GET", "/a", fields) }
-    let same = [("X-HTTP-Method", "GET"), ("X-HTTP-Method-Override", "get")]
-    #expect(try String(buffer: choice("POST", "/a", same).fingerprintMethod) == "POST GET")
   }
 
   @Test(

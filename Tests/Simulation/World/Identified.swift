@@ -28,7 +28,6 @@ enum Identified {
     let peer = CallerPeer(address: nil)
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
-      fingerprintMethod: choice.fingerprintMethod,
       caller: try .init(by: route.policy, head: head, peer: peer, query: target.query),
       finding: try route.policy.key.keyBeforeBody(head: head, query: target.query), identityKey: nil)
     guard let policy = route.policy.batch else { return try accepted.read(body).map { [$0] } ?? [] }

@@ -1,5 +1,6 @@
 import Glibc
 import Idempotency
+import NIOCore
 
 /// The wall clock, which may be set at any time. No lease and no expiry depends on it alone.
 public enum WallClock {
@@ -26,4 +27,9 @@ private func nanosecondsOf(_ clock: clockid_t) -> Int64 {
   var time = timespec()
   clock_gettime(clock, &time)
   return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}
+
+extension Milliseconds {
+  /// The whole milliseconds of a span, rounded towards zero.
+  public init(_ span: TimeAmount) { self.init(span.nanoseconds / 1_000_000) }
 }

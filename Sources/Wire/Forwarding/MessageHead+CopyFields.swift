@@ -82,3 +82,52 @@ extension MessageHead {
     return options.contains { ASCII.equalsIgnoringCase($0, name) }
   }
 }
+
+/// The fields with which a request makes some backends take it for one of another path than the one that was matched.
+enum PathOverrides {
+  /// In lower case.
+  private static let names: [StaticString] = [
+    "x-original-url", "x-rewrite-url", "x-override-url", "x-http-path-override",
+  ]
+
+  /// Whether the name at this range is one of them, also with underscores.
+  static func contain(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
+    guard 13...20 ~= range.count, all[range.lowerBound] | 0x20 == UInt8(ascii: "x") else { return false }
+    return names.contains { name in
+      name.utf8CodeUnitCount == range.count
+        && (0..<range.count).allSatisfy { index in
+          let byte = all[range.lowerBound + index]
+          return (byte == UInt8(ascii: "_") ? UInt8(ascii: "-") : ASCII.lowercased(byte))
+            == name.utf8Start[index]
+        }
+    }
+  }
+}
+
+/// The treatment of fields whose names contain an underscore.
+///
+/// Backends that pass fields on as CGI does (RFC 3875, section 4.1.18) read `Idempotency_Key` as `Idempotency-Key`.
+public enum UnderscoredFields: Sendable {
+  case dropped
+  /// Passed on, except for those that spell one of these names with underscores.
+  case passed(except: FieldNameSet)
+
+  /// Whether the field with the name at this range is left out.
+  func excludes(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
+    if case .passed(let names) = self, names.isEmpty { return false }
+    let name = UnsafeRawBufferPointer(rebasing: all[range])
+    guard ASCII.index(of: 0x5F, in: name, 0..<name.count) != nil else { return false }
+    switch self {
+    case .dropped: return true
+    case .passed(let names): return names.contains(Self.hyphenated(name))
+    }
+  }
+
+  /// The field name with hyphens instead of underscores.
+  private static func hyphenated(_ name: UnsafeRawBufferPointer) -> FieldName {
+    withUnsafeTemporaryAllocation(byteCount: name.count, alignment: 1) { copy in
+      for index in 0..<name.count { copy[index] = name[index] == 0x5F ? 0x2D : name[index] }
+      return FieldName.recognise(UnsafeRawBufferPointer(copy))
+    }
+  }
+}

@@ -1,4 +1,5 @@
 import Logging
+import Synchronization
 
 /// A `swift-log` handler that writes one structured entry per message. A value is a number if its metadata is an `Int`
 /// (`.stringConvertible`), else text. Entries from `notice` on are written at once, which those of operators' changes
@@ -44,4 +45,23 @@ public struct StructuredLogHandler: LogHandler {
     }
     sink.write(line.end(), isUrgent: event.level >= .notice)
   }
+}
+
+/// The least severe level that the process logs.
+///
+/// All loggers of the process share one threshold, so that a reload also reaches the copies that its parts keep.
+public final class LogThreshold: Sendable {
+  private static let levels = Logger.Level.allCases
+
+  private let index: Atomic<Int>
+
+  public init(_ level: Logger.Level) { index = Atomic(Self.index(of: level)) }
+
+  /// The threshold. Safe to read and set from any thread.
+  public var level: Logger.Level {
+    get { Self.levels[index.load(ordering: .relaxed)] }
+    set { index.store(Self.index(of: newValue), ordering: .relaxed) }
+  }
+
+  private static func index(of level: Logger.Level) -> Int { levels.firstIndex(of: level) ?? 0 }
 }

@@ -1,3 +1,6 @@
+import CoreMetrics
+import Synchronization
+
 /// The kind of metric that swift-metrics requests for a label. The first request decides for all series of the name.
 enum SeriesKind {
   /// A counter of whole numbers or of fractions.
@@ -66,4 +69,101 @@ extension MetricPage {
     case .histogram(let histogram): add(family, histogram.figures, labels: labels)
     }
   }
+}
+
+/// A counter that any thread raises, by whole numbers or by fractions.
+final class CounterSeries: CounterHandler, FloatingPointCounterHandler {
+  /// The whole numbers. They are separate from the fractions so that an increment is one atomic addition.
+  private let whole = Atomic<Int64>(0)
+  private let fractions = Atomic<Double>(0)
+
+  var value: Double { Double(whole.load(ordering: .relaxed)) + fractions.load(ordering: .relaxed) }
+
+  /// Raises the counter. A counter only grows: amounts below zero and amounts that are not finite are ignored.
+  func increment(by amount: Int64) {
+    guard amount > 0 else { return }
+    whole.wrappingAdd(amount, ordering: .relaxed)
+  }
+
+  func increment(by amount: Double) {
+    guard amount > 0, amount.isFinite else { return }
+    fractions.add(amount)
+  }
+
+  func reset() {
+    whole.store(0, ordering: .relaxed)
+    fractions.store(0, ordering: .relaxed)
+  }
+}
+
+extension Atomic where Value == Double {
+  func add(_ amount: Double) {
+    var current = load(ordering: .relaxed)
+    while true {
+      let (isDone, found) = weakCompareExchange(
+        expected: current, desired: current + amount, ordering: .relaxed)
+      if isDone { return }
+      current = found
+    }
+  }
+}
+
+/// A number that any thread sets: a meter, or a recorder that does not aggregate.
+final class GaugeSeries: MeterHandler, RecorderHandler {
+  private let current = Atomic<Double>(0)
+
+  var value: Double { current.load(ordering: .relaxed) }
+
+  func set(_ value: Int64) { set(Double(value)) }
+  func set(_ value: Double) { current.store(value, ordering: .relaxed) }
+
+  /// Adds to the number. Amounts that are not finite are ignored, because the number would never become finite again.
+  func increment(by amount: Double) {
+    guard amount.isFinite else { return }
+    current.add(amount)
+  }
+
+  func decrement(by amount: Double) { increment(by: -amount) }
+
+  func record(_ value: Int64) { set(value) }
+  func record(_ value: Double) { set(value) }
+}
+
+/// A histogram that any thread adds to: a timer, or a recorder that aggregates. The memory behind its pointer holds
+/// atomics, hence `@unchecked Sendable`.
+final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable {
+  private let buckets: Buckets
+  /// The number of values per bucket: one element per bound, and one for the values beyond.
+  private let counts: UnsafeMutablePointer<Atomic<Int>>
+  private let total = Atomic<Double>(0)
+
+  init(_ buckets: Buckets) {
+    self.buckets = buckets
+    counts = .allocate(capacity: buckets.bounds.count + 1)
+    for index in 0...buckets.bounds.count { (counts + index).initialize(to: Atomic(0)) }
+  }
+
+  deinit {
+    counts.deinitialize(count: buckets.bounds.count + 1)
+    counts.deallocate()
+  }
+
+  /// The counts and the sum. While other threads record, a value may be in the counts and not yet in the sum.
+  var figures: HistogramFigures {
+    HistogramFigures(
+      buckets, counts: (0...buckets.bounds.count).map { counts[$0].load(ordering: .relaxed) },
+      total: total.load(ordering: .relaxed))
+  }
+
+  func record(_ value: Int64) { record(Double(value)) }
+
+  /// Adds a value. One that is not finite is ignored, because the sum would never become finite again.
+  func record(_ value: Double) {
+    guard value.isFinite else { return }
+    counts[buckets.index(of: value)].wrappingAdd(1, ordering: .relaxed)
+    total.add(value)
+  }
+
+  /// Adds a duration. A negative one, from a clock that was set back, counts as zero, because the sum must not shrink.
+  func recordNanoseconds(_ duration: Int64) { record(Double(max(duration, 0)) / 1000) }
 }

@@ -192,10 +192,8 @@ extension KnownRecord.State {
     case .inFlight(let leaseLeft, _): self = .taken(until: now + leaseLeft + unknownRetention + remember)
     case .unknown(let age, _): self = .taken(until: now + max(unknownRetention - age, 0) + remember)
     case .released: self = .released(until: now + remember)
-    case .completed(let record):
-      let tombstone = max(remember - (record.expiresAt - record.recordedAt), 0)
-      self = .taken(until: now + record.remaining + tombstone)
-    // This is an upper bound, since the store does not report when the record ends.
+    // These are upper bounds, since the store does not report when the record ends.
+    case .completed(let record): self = .taken(until: now + record.remaining + remember)
     case .expired: self = .taken(until: now + remember)
     }
   }

@@ -23,7 +23,7 @@ extension RecordTable {
     let endsAt = instant(3)
     if state == .fence {
       let fence = StoredEntry.fence(
-        attempt: Int(statements.select.integer(2)), until: endsAt, givenBackBy: statements.select.token(4))
+        attempt: attempts(2), until: endsAt, givenBackBy: statements.select.token(4))
       return Found(entry: fence, response: nil)
     }
     let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
@@ -40,10 +40,10 @@ extension RecordTable {
     return StoredRecord(
       state: try recordState(state, format, endsAt: endsAt, response: response),
       fingerprint: Fingerprint(recipe: recipe, digest: digest), owner: owner,
-      attempt: Int(statements.select.integer(2)),
+      attempt: attempts(2),
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
       onlyRejectedSoFar: statements.select.integer(8) & Flag.onlyRejectedSoFar != 0,
-      uncountedAttempts: state == .completed || state == .tombstone ? 0 : Int(statements.select.integer(13)),
+      uncountedAttempts: state == .completed || state == .tombstone ? 0 : attempts(13),
       unknownRetention: Milliseconds(statements.select.integer(9)),
       remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)),
       attribution: statements.select.isNull(16) ? nil : Attribution(text: statements.select.string(16)))
@@ -61,7 +61,7 @@ extension RecordTable {
     defer { statements.select.reset() }
     guard try statements.select.step() else { return (0, .nothing) }
     let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
-    return (Int(max(0, statements.select.integer(2))), Found(entry: nil, response: response))
+    return (attempts(2), Found(entry: nil, response: response))
   }
 
   private func recordState(
@@ -120,6 +120,11 @@ extension RecordTable {
 
   private func instant(_ column: Int32) -> StoreInstant {
     StoreInstant(milliseconds: statements.select.integer(column))
+  }
+
+  /// A number of attempts, from which a rule may count on: a damaged row may have any.
+  private func attempts(_ column: Int32) -> Int {
+    min(max(Int(statements.select.integer(column)), 0), .max / 2)
   }
 
   private func recipe(_ text: String) -> Recipe? {

@@ -134,6 +134,27 @@ struct EmbeddedFileTests {
     }
   }
 
+  @Test(arguments: [Int64.min, .max])
+  func `attempts are counted on from a damaged number`(number: Int64) async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.granted(Samples.request())
+      #expect(try await first.release(claim, .uncounted) == .done)
+      await first.close()
+      try edit(path) {
+        try $0.execute(sql: "UPDATE record SET attempt = ?1, status = ?1", arguments: [number])
+      }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      for _ in 0..<2 {
+        let next = try await second.granted(Samples.again(claim))
+        #expect(next.attempt > 1 && next.sendings >= 1)
+        #expect(try await second.release(next, .uncounted) == .done)
+      }
+      await second.close()
+    }
+  }
+
   @Test(arguments: [
     "UPDATE record SET status = 0", "UPDATE record SET status = 99999", "UPDATE record SET status = NULL",
     "UPDATE record SET status = 'zz'", "UPDATE response SET fields = 'no field line'",

@@ -46,9 +46,7 @@ public final class EmbeddedStore: RecordStore {
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
-    let opened = try StoreFile.opened(
-      path, refusesLoss: requiresDurable, note: lock.found, isGone: lock.isDatabaseGone)
-    lock.keep(generation: opened.generation, latest: opened.latest)
+    let opened = try StoreFile.opened(path, refusesLoss: requiresDurable, under: lock)
     Self.log(opened, path: path, to: logger)
     monitor = StoreMonitor(.serving)
     let writer = EmbeddedWriter(

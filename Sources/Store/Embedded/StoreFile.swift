@@ -50,19 +50,17 @@ enum StoreFile {
     let clock: StoreClock
     let loss: FileLoss?
     let generation: Int
-    /// The time of the last change in the file, in milliseconds since 1970.
-    let latest: Int64
   }
 
   /// Opens the file. A file that is refused stays as it is.
   ///
   /// - Parameters:
   ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
-  ///   - note: The content of the file beside it.
-  ///   - isGone: Whether the database was deleted or emptied before.
+  ///   - lock: The file's lock, which notes its generation and its time; `nil` for a file that nobody else has.
   static func opened(
-    _ path: String, refusesLoss: Bool = false, note: LockNote = .new, isGone: Bool = false
+    _ path: String, refusesLoss: Bool = false, under lock: FileLock? = nil
   ) throws(EmbeddedStoreError) -> Opened {
+    let note = lock?.found ?? .new
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
@@ -70,9 +68,11 @@ enum StoreFile {
         let history = try ClockHistory(database)
         let clock = StoreClock(history: history)
         let found = try FileGeneration.loss(in: database, latest: history.latest.milliseconds, note: note)
-        let loss = isGone ? .gone : found
+        let loss = lock?.isDatabaseGone == true ? .gone : found
         if refusesLoss, let loss { throw EmbeddedStoreError.loss(path: path, loss) }
         let now = clock.now()
+        // A start that dies behind the commit would otherwise leave a file that looks older than its note.
+        if loss == nil, clock.isSetBack { lock?.keep(latest: now.milliseconds) }
         var generation = 0
         try database.inTransaction(.immediate) {
           generation = try FileGeneration.take(
@@ -80,8 +80,8 @@ enum StoreFile {
           try ClockHistory.begin(clock, at: now, in: database)
           return .commit
         }
-        return Opened(
-          queue: queue, clock: clock, loss: loss, generation: generation, latest: now.milliseconds)
+        lock?.keep(generation: generation, latest: now.milliseconds)
+        return Opened(queue: queue, clock: clock, loss: loss, generation: generation)
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)

@@ -188,6 +188,7 @@ struct StoreClockStartTests {
       try await second.until(nearer.id) { $0.name == .expired }
       let record = try #require(try await second.find(near.id).completedRecord)
       #expect(record.remaining > 0 && record.remaining < .seconds(60))
+      #expect(try await second.claim(Samples.again(nearer)).taken == .expired)
       await second.close()
     }
   }
@@ -217,6 +218,29 @@ struct StoreClockStartTests {
       #expect(next.firstSeen < held.firstSeen + StoreClock.bound)
       await second.close()
       #expect(try await start(path, warning: "").isEmpty)
+    }
+  }
+
+  @Test func `a start that dies while it sets the time back leaves no loss to be found`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.completed()
+      await first.close()
+      try shift(path, by: Self.twoDays)
+      let refusal = "CREATE TRIGGER refusal BEFORE UPDATE ON clock BEGIN SELECT RAISE(ABORT, 'refused'); END"
+      try edit(path) { try $0.execute(sql: refusal) }
+      #expect(throws: EmbeddedStoreError.self) {
+        _ = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+      }
+      try edit(path) { try $0.execute(sql: "DROP TRIGGER refusal") }
+      // The note as it is before the commit, and behind it until the start goes on.
+      let note = try String(contentsOfFile: path + ".lock", encoding: .utf8)
+      #expect(try await start(path, warning: Self.behind).count == 1)
+      try Data(note.utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+      let last = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+      #expect(last.figures.losses == 0)
+      #expect(try await last.find(claim.id).completedRecord != nil)
+      await last.close()
     }
   }
 

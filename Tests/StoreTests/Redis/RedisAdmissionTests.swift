@@ -69,6 +69,30 @@ struct RedisAdmissionTests {
     for reason in [RedisAdmission.Reason.shortage("a"), .uncompared] { #expect(!reason.isOfStore) }
   }
 
+  @Test func `an inspection of the server before says nothing of the one that took over`() {
+    var conditions = made(true)
+    conditions.facts.run = "new"
+    conditions.facts.doubts = ["it evicts"]
+    var found = RedisFacts()
+    found.run = "old"
+    conditions.inspected(found)
+    guard case .refused(.loss) = conditions.admission(shortage: nil, at: start) else {
+      Issue.record("the facts of another server count")
+      return
+    }
+    // Those of this server count, and those without a name or of several servers together.
+    for run in ["new", nil] {
+      conditions.facts.run = "new"
+      conditions.facts.doubts = ["it evicts"]
+      found.run = run
+      conditions.inspected(found)
+      #expect(conditions.admission(shortage: nil, at: start) == .open)
+    }
+    var other = found
+    (found.run, other.run) = ("new", "old")
+    #expect(found.joined(with: other).run == nil)
+  }
+
   @Test func `a pause lasts until the latest end that was asked for`() {
     var conditions = made(false)
     for end in [200, 2000, 300] as [Milliseconds] { conditions.pause(until: start + end) }

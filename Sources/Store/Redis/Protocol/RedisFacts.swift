@@ -4,7 +4,7 @@ import Platform
 /// The facts about a running Redis that decide what is granted there. A new connection reads them first, and an
 /// inspection again every few seconds: settings, and the rights of Semel's user, may change meanwhile.
 struct RedisFacts: Equatable {
-  /// The name of the server's run; `nil` if it may not be read.
+  /// The name of the server's run; `nil` if it may not be read, and for several servers.
   var run: String?
   /// The history of the server's data; `nil` if it may not be read.
   var history: ReplicationHistory?
@@ -90,6 +90,7 @@ struct RedisFacts: Equatable {
   /// The facts about two nodes of a cluster together.
   func joined(with other: RedisFacts) -> RedisFacts {
     var all = self
+    all.run = nil
     all.doubts += other.doubts
     all.publishRefusal = publishRefusal ?? other.publishRefusal
     all.obstacle = obstacle ?? other.obstacle

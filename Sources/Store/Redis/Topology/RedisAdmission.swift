@@ -42,6 +42,13 @@ struct RedisConditions {
     comparison = settings.awaitsAdmission ? .awaited : .accepted
   }
 
+  /// Takes the facts that an inspection has found, unless they are those of another run than this connection has met: it
+  /// may have been made after the inspection began, to a server that took over.
+  mutating func inspected(_ found: RedisFacts) {
+    if let run = facts.run, let other = found.run, run != other { return }
+    facts = found
+  }
+
   mutating func pause(until end: BootInstant) { pauseEnd = pauseEnd.map { max($0, end) } ?? end }
 
   /// The reason to refuse a Redis that may lose records, or has lost them; `nil` if there is none.

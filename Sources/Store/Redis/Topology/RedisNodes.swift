@@ -185,7 +185,7 @@ final class RedisNodes: @unchecked Sendable {
   /// Takes the facts about the servers together.
   func judge(_ facts: RedisFacts) {
     context.loop.assertInEventLoop()
-    for pipeline in all where pipeline.link.isUp { pipeline.judge(facts) }
+    for pipeline in all where pipeline.link.isUp { pipeline.inspected(facts) }
   }
 
   /// Wakes the calls that wait for a connection or for the slot map.

@@ -267,15 +267,21 @@ extension RedisPipeline {
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
     claimDigest = result.digests[RedisScript.claim.rawValue]
     for (key, epoch) in facts.epochs { subscriber.inspector.found(epoch, under: key) }
-    judge(facts)
+    conditions.facts = facts
+    judge()
     if conditions.risk == nil { for doubt in facts.doubts { subscriber.warnings.warn(doubt) } }
     return conditions.risk
   }
 
-  /// Takes the facts about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records, or
+  /// Takes the facts that an inspection has found.
+  func inspected(_ facts: RedisFacts) {
+    conditions.inspected(facts)
+    judge()
+  }
+
+  /// Judges what is known of this Redis. With `require_durable`, no claim is granted on one that may lose records, or
   /// has lost them.
-  func judge(_ facts: RedisFacts) {
-    conditions.facts = facts
+  private func judge() {
     conditions.loss = subscriber.epoch.loss
     if let risk = conditions.risk { subscriber.warnings.refuse(risk) }
     publishStatus()

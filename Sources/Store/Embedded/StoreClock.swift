@@ -77,7 +77,7 @@ struct ClockHistory: Equatable, Sendable {
   ///
   /// Earlier versions find no uptime of the machine, by which they would contradict a clock that was set back.
   static func begin(_ clock: StoreClock, at now: StoreInstant, in database: Database) throws {
-    if let delay = clock.delay { try postpone(database, by: delay) }
+    if let delay = clock.delay { try postpone(database, by: delay, at: now) }
     if let excess = clock.excess { try takeBack(database, by: excess, to: now) }
     try database.execute(
       sql: "UPDATE clock SET latest = ?, high = 0, machine = NULL, counted_from = NULL",
@@ -87,16 +87,24 @@ struct ClockHistory: Equatable, Sendable {
   /// Moves the ends of all records: those of leases and of fences too, and the losses from which unknown outcomes are
   /// kept. The times at which outcomes were recorded stay.
   ///
+  /// A record moves by its age at most. Only one that is younger than the file's time is affected by that: the clock
+  /// was set back behind it, and it has kept its end.
+  ///
   /// Reads every record, once.
-  private static func postpone(_ database: Database, by delay: Milliseconds) throws {
+  private static func postpone(
+    _ database: Database, by delay: Milliseconds, at now: StoreInstant
+  ) throws {
+    let span = "max(0, min(:delay, :now - coalesce(first_seen, 0)))"
     try database.execute(
       sql: """
-        UPDATE record SET kept_until = kept_until + :delay, sweep_at = sweep_at + :delay,
-          expires_at = expires_at + :delay,
-          at = CASE WHEN state IN (1, 2) THEN at + :delay ELSE at END,
+        UPDATE record SET kept_until = kept_until + \(span), sweep_at = sweep_at + \(span),
+          expires_at = expires_at + \(span),
+          at = CASE WHEN state IN (1, 2) THEN at + \(span) ELSE at END,
           flags = CASE WHEN flags >> :shift > 0 THEN flags + (:delay << :shift) ELSE flags END
         """,
-      arguments: ["delay": delay.count, "shift": RecordTable.Flag.fenceShift])
+      arguments: [
+        "delay": delay.count, "now": now.milliseconds, "shift": RecordTable.Flag.fenceShift,
+      ])
   }
 
   /// Takes the times of the open records back with the clock, so that no lease outlasts its owner by hours. All other

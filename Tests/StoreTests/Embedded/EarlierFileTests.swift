@@ -103,8 +103,8 @@ struct EarlierFileTests {
     let span = Int64(60 * 86_400_000)
     try Self.edit(path) { database in
       try database.execute(
-        sql: "UPDATE record SET at = at - ?1, expires_at = expires_at - ?1, kept_until = kept_until - ?1, "
-          + "sweep_at = sweep_at - ?1", arguments: [span])
+        sql: "UPDATE record SET at = at - ?1, first_seen = first_seen - ?1, expires_at = expires_at - ?1, "
+          + "kept_until = kept_until - ?1, sweep_at = sweep_at - ?1", arguments: [span])
       try database.execute(sql: "UPDATE clock SET latest = latest - ?", arguments: [span])
     }
     try Self.note(path)

@@ -169,6 +169,31 @@ struct StoreClockStartTests {
     }
   }
 
+  @Test func `a record that a clock far behind has kept stays once the clock is right`() async throws {
+    try await inDirectory { path in
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await store.completed()
+      _ = try await store.granted(Samples.request())
+      await store.close()
+      let before = try ends(path)
+      // The file of a process that ran by a clock two days behind, and wrote nothing but its time.
+      let latest = try edit(path) { database in
+        try database.execute(sql: "UPDATE clock SET latest = latest - ?", arguments: [Self.twoDays.count])
+        return try Int64.fetchOne(database, sql: "SELECT latest FROM clock") ?? 0
+      }
+      let note = LockNote(reached: 0, latest: latest)
+      try Data(note.text(owner: 1).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+      #expect(try await start(path, warning: Self.ended).count == 1)
+      for (old, new) in zip(before.joined(), try ends(path).joined()) {
+        let span = (new ?? 0) - (old ?? 0)
+        #expect(span >= 0 && span < 3_600_000)
+      }
+      let last = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+      #expect(try await last.find(claim.id).completedRecord != nil)
+      await last.close()
+    }
+  }
+
   @Test func `a record near its end survives a long stop, and expires at its moved end`() async throws {
     try await inDirectory { path in
       let first = try EmbeddedStore(path: path, logger: Self.logger)

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// The single counts of a route, which it has besides its histograms and the counts by a label.
 public enum RouteCount: Int, CaseIterable, Sendable {
@@ -84,7 +85,9 @@ enum RouteLayout {
 
   /// The position of a label's counts, which follow those of the labels before it; the end of the row without a label.
   static func start(of label: (any RouteLabel.Type)?) -> Int {
-    labels.prefix { $0 != label }.reduce(counts + RouteCount.allCases.count) { $0 + $1.values.count }
+    let before = labels.prefix { $0 != label }
+    invariant(label == nil || before.count < labels.count, "a label has no place in a route's row of cells")
+    return before.reduce(counts + RouteCount.allCases.count) { $0 + $1.values.count }
   }
 }
 

@@ -264,9 +264,7 @@ extension ClaimLifecycle {
         error, of: request, isDown: isDown, conflict: known?.conflict(with: request.fingerprint))
       // The record must not become free for other nodes either. The claim's lease lapses, and it is unknown.
       if case .lost = known?.state, case .undo(_, let problem) = action { action = .refuse(problem) }
-      if case .unreadable = error {
-        known = known ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
-      }
+      if case .unreadable = error { known = known ?? .unreported(to: request, now: now) }
       if case .forwardUnprotected = action {
         invariant(isDown, "a request runs without its record while the store answers")
         known = .unprotected(request, from: known)

@@ -104,8 +104,14 @@ extension KnownRecord {
         KnownRecord($0, owner: before?.owner, fingerprint: request.fingerprint)
       }
     case .mismatch, .otherRecipe:
-      return before ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
+      return before ?? unreported(to: request, now: now)
     }
+  }
+
+  /// The known record of which the store has reported no state. Another delivery may just have begun to run it.
+  static func unreported(to request: ClaimRequest, now: BootInstant) -> KnownRecord {
+    let end = now + request.lease + request.unknownRetention + request.remember
+    return KnownRecord(.taken(until: end), fingerprint: nil)
   }
 
   /// The known record of a delivery that begins to run without the store.

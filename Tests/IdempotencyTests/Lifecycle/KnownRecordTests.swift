@@ -50,6 +50,19 @@ struct KnownRecordTests {
     #expect(known == before && known != nil)
   }
 
+  @Test(
+    arguments: [
+      .success(.mismatch), .success(.otherRecipe(Recipe(body: .raw))), .failure(.unreadable("damaged")),
+    ] as [ClaimReply])
+  func `is known for as long as a record may last whose state the store has not reported`(reply: ClaimReply) {
+    var known: KnownRecord?
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    _ = lifecycle.replied(reply, to: Self.request(), isDown: false, known: &known, now: Self.now)
+    // A lease of half a minute, and a minute each for the unknown outcome and its tombstone.
+    #expect(known?.hasExpired(now: Self.now + .seconds(150) - 1) == false)
+    #expect(known?.hasExpired(now: Self.now + .seconds(150)) == true)
+  }
+
   @Test(arguments: [
     KnownRecord.State.owned, .unprotected(releasedUntil: nil), .taken(until: now + 1000),
     .released(until: now + 1000),

@@ -3,7 +3,9 @@ import Wire
 /// The effect of each command on a record: the life of a record (contract, section 2) as functions of the present
 /// entry, the command and the store's time. Every store implements these rules, in whatever language.
 ///
-/// An entry whose time is over may still be passed in; it counts as absent.
+/// An entry whose time is over may still be passed in; it counts as absent. The time from which a lease or a loss counts
+/// is not ahead of the store's: a store whose clock was set back moves it to its present time first
+/// (`RedisScript.takeBack`, `ClockHistory`).
 ///
 /// Tests/Model/claim.pml contains the same rules as a model (`runClaim`, `runRenewal`, `runMark`, `runCompletion`,
 /// `runRelease`), which is searched through all orders of commands, lost replies and time. A change to a rule must

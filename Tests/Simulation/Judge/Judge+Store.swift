@@ -87,7 +87,7 @@ extension Judge {
       record.grant = (next.owner, now)
       return
     }
-    guard last.isInFlight, next.state == .unknown, last.owner == next.owner, let grant = record.grant,
+    guard last.isInFlight, next.isUnknown, last.owner == next.owner, let grant = record.grant,
       grant.owner == next.owner, record.rule.runsAgain, !record.isExcused,
       let claim = claims?.claim(of: next.owner), !claim.mayTakeOver,
       record.sent.allSatisfy({ $0.node != claim.node })

@@ -28,8 +28,12 @@ enum PathEntry {
 
 /// The part of a record that its path depends on.
 struct PathRecord {
-  /// The record's state, with the end of an owner's lease. A completed record may be a tombstone.
-  enum State: Equatable { case inFlight(leaseUntil: StoreInstant), unknown, released, completed }
+  /// The record's state, with the lease's end or the moment of the loss. A completed record may be a tombstone.
+  enum State: Equatable {
+    case inFlight(leaseUntil: StoreInstant)
+    case unknown(since: StoreInstant)
+    case released, completed
+  }
 
   let state: State
   let owner: OwnerToken
@@ -42,6 +46,10 @@ struct PathRecord {
 
   var isInFlight: Bool {
     if case .inFlight = state { true } else { false }
+  }
+
+  var isUnknown: Bool {
+    if case .unknown = state { true } else { false }
   }
 
   var word: String {
@@ -71,7 +79,7 @@ extension PathEntry: CustomStringConvertible {
       let state: PathRecord.State =
         switch record.state {
         case .inFlight(let leaseUntil): .inFlight(leaseUntil: leaseUntil)
-        case .unknown: .unknown
+        case .unknown(let loss): .unknown(since: loss)
         case .released: .released
         case .completed, .tombstone: .completed
         }
@@ -105,7 +113,8 @@ extension PathEntry {
       (state, life) = (
         .inFlight(leaseUntil: StoreInstant(milliseconds: since + span)), span + unknown + remember
       )
-    case "unknown": (state, life) = (.unknown, span + unknown + remember)
+    case "unknown":
+      (state, life) = (.unknown(since: StoreInstant(milliseconds: since)), span + unknown + remember)
     case "released": (state, life) = (.released, remember)
     case "completed": (state, life) = (.completed, max(span, remember))
     default: return nil

@@ -56,6 +56,8 @@ struct RecordPath {
     case (.inFlight, .inFlight), (.inFlight, .unknown), (.inFlight, .completed), (.inFlight, .released),
       (.unknown, .completed), (.unknown, .released):
       return nil
+    // The store's clock was set back since the loss.
+    case (.unknown(let loss), .unknown(now)) where now < loss: return nil
     default: return isOperators ? nil : "\(last.word) becomes \(next.word) by its owner"
     }
   }

@@ -15,6 +15,9 @@ extension StoreUnderTest {
       compressedRedis, replicated, cluster, secure, sentinel,
     ] + others + simulated
 
+  /// The stores whose clock a test can set.
+  static let withOwnClock = onServers([redisWithOwnClock]) + simulatedWithOwnClock
+
   /// Those of the stores on real servers that are tested.
   static func onServers(_ kinds: [StoreUnderTest]) -> [StoreUnderTest] { isInMemoryOnly ? [] : kinds }
 }

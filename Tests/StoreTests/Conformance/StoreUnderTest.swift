@@ -16,6 +16,8 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
     /// Returns the same data in the store's next generation, which begins with a loss of records; `nil` where no test
     /// needs it.
     var successor: (@Sendable () async throws -> any RecordStore)?
+    /// Sets the store's clock to this number of seconds ahead of the machine's; `nil` where a test cannot.
+    var setClock: (@Sendable (Int64) async throws -> Void)?
   }
 
   let testDescription: String

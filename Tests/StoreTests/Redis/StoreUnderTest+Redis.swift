@@ -9,6 +9,19 @@ extension StoreUnderTest {
   static let redis = StoreUnderTest("Redis") {
     Opened(on: RedisNode(.on(try await SharedRedis.server)))
   }
+
+  /// A server of the test's own, whose clock it sets.
+  static let redisWithOwnClock = StoreUnderTest("Redis with a clock of its own") {
+    let clock = try await SteppedClock()
+    let server = try await RedisServer(clock: clock)
+    var opened = Opened(.on(server))
+    opened.setClock = { seconds in
+      // The server ends with its last reference.
+      _ = server
+      try clock.set(ahead: seconds)
+    }
+    return opened
+  }
 }
 
 extension StoreUnderTest.Opened {

@@ -24,6 +24,8 @@ final class SimRedisHost: @unchecked Sendable {
   private let loop: any EventLoop
   private(set) var addresses: [SimAddress] = []
   private var topology = Topology(servers: [])
+  /// The number of seconds by which the servers' clocks are ahead of the machine's.
+  private var lead: Int64 = 0
   private var channels: [[Int: any Channel]]
   private var listeners: [any Channel] = []
 
@@ -70,6 +72,14 @@ final class SimRedisHost: @unchecked Sendable {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
     return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000
+  }
+
+  /// Sets the servers' clocks to this number of seconds ahead of the machine's.
+  func setClocks(ahead seconds: Int64) async throws {
+    try await loop.submit { [self] in
+      for server in topology.servers { server.clock.step(by: (seconds - lead) * 1_000_000) }
+      lead = seconds
+    }.get()
   }
 
   fileprivate func opened(_ index: Int, _ channel: any Channel) -> Int? {

@@ -1,6 +1,7 @@
 import Idempotency
 import SimRedis
 import Store
+import TestSupport
 import Wire
 
 extension StoreUnderTest {
@@ -25,6 +26,16 @@ extension StoreUnderTest {
         Opened(.on(try await SharedHosts.cluster.addresses.map(\.port)))
       },
     ]
+
+  /// A store on a simulated server of the test's own, of each version, whose clock it sets.
+  static let simulatedWithOwnClock = SimRedisVersion.allCases.map { version in
+    StoreUnderTest("simulated Redis \(version.rawValue) with a clock of its own") {
+      let host = try await SharedHosts.ofOneTest(version)
+      var opened = Opened(.at(host.addresses))
+      opened.setClock = { try await host.setClocks(ahead: $0) }
+      return opened
+    }
+  }
 }
 
 extension RedisEndpointSettings {
@@ -55,6 +66,17 @@ private enum SharedHosts {
   static func alone(_ version: SimRedisVersion) async throws -> SimRedisHost {
     guard let started = alone[version] else { preconditionFailure("SharedHosts: an unknown version") }
     return try await started.value
+  }
+
+  /// Those whose clock one test sets. They stay, since connections may outlast the test.
+  private static let ofTests = Watched<[SimRedisHost]>([])
+
+  static func ofOneTest(_ version: SimRedisVersion) async throws -> SimRedisHost {
+    let host = try await SimRedisHost(1) { addresses in
+      .init(servers: [SimRedisHost.server(addresses[0]) { $0.version = version }])
+    }
+    ofTests.withValue { $0.append(host) }
+    return host
   }
 
   private static let startedPair = Task {

@@ -63,7 +63,8 @@ final class RedisRecord: Sendable {
     self.state = state
     self.attempt = Int(attempt)
     let isAge = state == .completed && firstSeen < Self.minInstant
-    self.firstSeen = StoreInstant(milliseconds: isAge ? since - firstSeen : firstSeen)
+    // The first moment is after the last one if Redis' clock was set back in between.
+    self.firstSeen = StoreInstant(milliseconds: isAge ? since - firstSeen : min(firstSeen, since))
     self.since = StoreInstant(milliseconds: since)
     self.span = Milliseconds(span)
     self.unknownRetention = Milliseconds(unknownRetention)
@@ -251,7 +252,7 @@ extension RedisRecord {
     case .forgotten: return .absent
     case .released: return .released(attempt: attempt)
     case .inFlight where now < since + span:
-      return .inFlight(leaseLeft: since + span - now, attempt: attempt)
+      return .inFlight(leaseLeft: min(since + span - now, span), attempt: attempt)
     case .inFlight, .unknown:
       let age = max(now - (since + span), 0)
       return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)

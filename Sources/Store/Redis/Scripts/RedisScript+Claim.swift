@@ -68,6 +68,10 @@ extension RedisScript {
       elseif state == 'completed' then
         return {now, 'standing', r}
       elseif state == 'in_flight' or state == 'unknown' then
+        if tonumber(since) > now then
+          \(takeBack)
+          return {now, 'standing', r}
+        end
         local age = math.max(now - since - span, 0)
         local settle = tonumber(ARGV[6])
         if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then

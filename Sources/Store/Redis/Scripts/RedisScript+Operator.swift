@@ -11,7 +11,10 @@ extension RedisScript {
 
   /// No arguments. The reply has a word of its own, by which the record is parsed with its attribution.
   static let findSource = """
-    if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
+    if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then
+      \(takeBack)
+      return {now, 'view', r}
+    end
     """
 
   /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 the time
@@ -109,6 +112,7 @@ extension RedisScript {
         redis.pcall('PUBLISH', ARGV[7], ARGV[8])
         return place and {now, 'erased', place} or now
       end
+      \(takeBack)
     end
     """
 

@@ -16,6 +16,9 @@
 /// follows an unknown outcome. The `FIRST` of a completed record is the time from then to the completion; an earlier
 /// version wrote the moment, and takes one for the other in what it tells operators.
 ///
+/// The `SINCE` of an open record is not ahead of Redis' clock, unless that was set back. `claim`, `find` and `resolve` put
+/// it right (`takeBack`). An owner writes its `FIRST` as it was, which may then be after `SINCE`.
+///
 /// `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open records, drops
 /// it from those that it writes, and refuses a completed record that has one as unreadable: it finds no status in its
 /// place. One text takes a quarter less of Redis' time per claim than a hash.
@@ -104,6 +107,20 @@ enum RedisScript: Int, CaseIterable {
     end
     left = math.max(left, (string.match(flags or '', 'f(%d+)') or 0) - now)
     if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
+    """
+
+  /// Sets the time of the open record `r` to now if it lies ahead. It was written before Redis' clock was set back, so
+  /// that the lease or `settle` cannot be counted from there.
+  ///
+  /// The lease of a live owner is not shortened: it began before now, whatever the clock showed. The time to live stays,
+  /// which is the longer one, so that no record goes if the clock is set right again. A server that refuses the write
+  /// does not hold the reply up: the next look repeats it.
+  static let takeBack = """
+    local head, since, tail = string.match(r, '^(1 %x+ [iu]n[%a_]+ %d+ %d+ )(%d+)( .+)$')
+    if head and tonumber(since) > now then
+      r = head .. now .. tail
+      redis.pcall('SET', KEYS[1], r, 'KEEPTTL')
+    end
     """
 
   /// Ends the script with `bare` if the response that the record is about to name is not at this server. The argument

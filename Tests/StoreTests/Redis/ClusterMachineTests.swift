@@ -60,6 +60,16 @@ struct ClusterMachineTests {
     #expect(map.uncoveredCount == SlotMap.slotCount - 2)
   }
 
+  @Test func `masters beyond the number of slots change nothing`() throws {
+    var map = SlotMap()
+    for number in 0..<70_000 { map.assign(number % 2, to: .tcp(host: "\(number)", port: 1)) }
+    #expect(map.masters.count == SlotMap.slotCount && map.uncoveredCount == SlotMap.slotCount - 2)
+    #expect(map[0] == .tcp(host: "16382", port: 1) && map[1] == .tcp(host: "16383", port: 1))
+    // One that is known still takes slots.
+    map.assign(0, to: .tcp(host: "7", port: 1))
+    #expect(map[0] == .tcp(host: "7", port: 1))
+  }
+
   @Test func `refusals are parsed`() {
     #expect(
       ClusterRefusal("MOVED 3999 10.0.0.1:6381", from: a)

@@ -8,6 +8,8 @@ struct SlotMap: Equatable {
 
   /// The masters in the order in which they were named, including those that have lost all their slots since.
   private(set) var masters: [ServerAddress] = []
+  /// The index of each master in `masters`.
+  private var places: [ServerAddress: UInt16] = [:]
   /// The index in `masters` of each slot's master.
   private var owners: [UInt16]
   /// The number of slots that no master serves.
@@ -27,9 +29,8 @@ struct SlotMap: Equatable {
     guard read.count == ranges.count else { return nil }
     var end = 0
     for (slots, master) in read {
-      guard slots.lowerBound >= end else { return nil }
+      guard slots.lowerBound >= end, let owner = place(of: master) else { return nil }
       end = slots.upperBound + 1
-      let owner = UInt16(index(of: master))
       // A map is read while requests wait, so that each range is filled at once.
       owners.withUnsafeMutableBufferPointer { $0[slots].update(repeating: owner) }
       uncoveredCount -= slots.count
@@ -44,17 +45,23 @@ struct SlotMap: Equatable {
   }
 
   /// Takes a single slot's master, which a node has named. The slots beside it keep theirs.
+  ///
+  /// Nothing changes if as many masters are known as there are slots: some serve none, and the next map has room.
   mutating func assign(_ slot: Int, to master: ServerAddress) {
-    let owner = UInt16(index(of: master))
+    guard let owner = place(of: master) else { return }
     if owners[slot] == Self.none { uncoveredCount -= 1 }
     invariant(uncoveredCount >= 0, "a slot counts as served twice")
     owners[slot] = owner
   }
 
-  private mutating func index(of master: ServerAddress) -> Int {
-    if let known = masters.firstIndex(of: master) { return known }
+  /// Returns the index of a master, which it adds if it is new; `nil` if there is no room.
+  private mutating func place(of master: ServerAddress) -> UInt16? {
+    if let known = places[master] { return known }
+    guard masters.count < Self.slotCount else { return nil }
+    let place = UInt16(masters.count)
+    places[master] = place
     masters.append(master)
-    return masters.count - 1
+    return place
   }
 
   /// The first slot of each master that serves any, in ascending order.

@@ -22,6 +22,7 @@
  * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
  * their replies only those come that count without a replica (ReplicaProof.isNeeded). The replica's clock may be so far
  * ahead that the lease has lapsed and the time for a late response is over; a clock that is behind only prolongs both.
+ * So does a clock that is set back: both then count from the first look at the record (RedisScript.takeBack).
  * A release in vain leaves the record in flight, and nobody's (RedisScript.awaitsReplicas). At the new server claims
  * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (OwnedRecord.renewNow).
  *

@@ -36,6 +36,15 @@ struct RedisRecordTests {
     #expect(open.firstSeen == StoreInstant(milliseconds: 200))
   }
 
+  @Test func `a record from ahead of the clock has one lease left, and begins by its time`() throws {
+    let record = try #require(Self.record("1 ab in_flight 3 900 800 50 7 9 o fp r"))
+    #expect(record.firstSeen == StoreInstant(milliseconds: 800))
+    for (now, left) in [(100, 50), (800, 50), (849, 1)] as [(Int64, Milliseconds)] {
+      let standing = record.standing(now: StoreInstant(milliseconds: now), response: nil)
+      #expect(standing == .inFlight(leaseLeft: left, attempt: 3))
+    }
+  }
+
   @Test func `the origin stands before the status, and is read for operators alone`() throws {
     let text = "1 ab completed 3 100 200 50 7 9 o fp r @orders,6ab9f1eb,9b943d6d,n 201 /orders/7"
     let record = try #require(Self.record(text))

@@ -22,8 +22,7 @@ public struct EmbeddedFigures: Equatable, Sendable {
   public let freeBytes: Int
   /// The number of sweep steps that failed.
   public let sweepFailures: Int
-  /// The number of starts of this process on a copy in which keys may be missing, or in the place of a database that
-  /// was deleted.
+  /// The number of starts of this process that have found a loss (`FileLoss`).
   public let losses: Int
   /// Whether the database is still where it was opened.
   public let isAvailable: Bool

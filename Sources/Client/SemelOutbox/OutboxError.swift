@@ -18,7 +18,7 @@ public enum OutboxError: Error, Hashable, Sendable {
   /// The body cannot be sealed or opened, or the file of the body cannot be read.
   case unreadableBody(String)
   /// The row of an intent cannot be read, since something else has written to it; the queue's description. The other
-  /// intents are sent, and this one is tried again every minute until its time is over.
+  /// intents are sent. This one is tried again every minute until its time is over, and for ever if its key is invalid.
   case unreadableIntent(String)
   /// The task was cancelled while it waited.
   case cancelled

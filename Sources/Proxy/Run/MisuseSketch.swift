@@ -1,5 +1,7 @@
 import Idempotency
+import Platform
 import Synchronization
+import Telemetry
 
 /// The recent payloads and mismatches of callers, in bounded memory: how often one payload came under a new key of its
 /// caller, and how many mismatches of a caller came in a row.
@@ -76,4 +78,66 @@ public final class MisuseSketch: @unchecked Sendable {
     place.pointee.store(tag(of: hash) | count << 16 | start, ordering: .relaxed)
     return Int(count)
   }
+}
+
+/// The counts of clients that misuse their keys.
+extension RequestRunner {
+  /// Counts a first run whose key has just been another caller's, whose payload has come under other new keys, or whose
+  /// key is weak.
+  @inline(never)
+  func countSighting(_ claim: Claim, of call: KeyedCall) {
+    // If the payload is the key, two callers with equal payloads have the same key and need not be one client.
+    guard claim.ordinal == 1, !call.key.isOfPayload else { return }
+    let route = call.route.number
+    if call.isKeySeenUnderOtherCaller(in: environment.sightings, at: claim.requestedAt) {
+      worker.metrics.add(.keysUnderOtherCaller)
+      worker.metrics.add(Suspicion.sharedKey, route: route)
+    }
+    let keys = call.keysOfPayload(in: environment.misuse)
+    if keys > 1 { worker.metrics.add(.payloadsUnderNewKey, route: route) }
+    if keys >= MisuseSketch.maxKeys { worker.metrics.add(Suspicion.samePayload, route: route) }
+    if call.key.isWeak { worker.metrics.add(Suspicion.weakKey, route: route) }
+  }
+
+  /// Counts a refused payload that is one of several in a row.
+  @inline(never)
+  func countMismatch(of call: KeyedCall) {
+    guard environment.misuse.noteMismatch(caller: call.callerHash, now: .now) else { return }
+    worker.metrics.add(Suspicion.mismatches, route: call.route.number)
+  }
+}
+
+extension IdempotencyKey {
+  /// The information below which a key is weak, in bits: of so many keys of a caller in a day, two are equal by accident.
+  private static let minBits = 40
+  /// The length from which on no key of clients is weak that has as many distinct bytes as `enough`.
+  private static let (long, enough) = (32, 3)
+
+  /// Whether the key is easily guessed, or made twice by accident: it is short, or repeats few characters.
+  ///
+  /// The estimate is an upper bound: its length times the logarithm of the number of its distinct bytes. A random UUID
+  /// has 130 bits by it, `order-1234` has 33, and the time in seconds 30. Takes some 30 ns.
+  var isWeak: Bool {
+    var seen: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+    for byte in bytes.prefix(Self.long) {
+      let bit = UInt64(1) << UInt64(byte & 63)
+      switch byte >> 6 {
+      case 0: seen.0 |= bit
+      case 1: seen.1 |= bit
+      case 2: seen.2 |= bit
+      default: seen.3 |= bit
+      }
+    }
+    let distinct =
+      seen.0.nonzeroBitCount + seen.1.nonzeroBitCount + seen.2.nonzeroBitCount + seen.3.nonzeroBitCount
+    guard bytes.count < Self.long else { return distinct < Self.enough }
+    return bytes.count * Self.tenthsOfBits[min(distinct, Self.long)] < Self.minBits * 10
+  }
+
+  /// Ten times the binary logarithm of a number, by the number.
+  private static let tenthsOfBits = [
+    0, 0, 10, 16, 20, 23, 26, 28, 30, 32, 33, 35, 36, 37, 38, 39, 40, 41, 42, 42, 43, 44, 45, 45, 46, 46, 47,
+    48, 48,
+    49, 49, 50, 50,
+  ]
 }

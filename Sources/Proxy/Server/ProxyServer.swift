@@ -167,3 +167,55 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     }
   }
 }
+
+/// One address at which clients connect, with its certificate and protocols.
+public struct Listener: Sendable, CustomStringConvertible {
+  public var address: ServerAddress
+  /// The permissions of a Unix socket, which decide who may connect.
+  public var mode: Int
+  /// The certificate; `nil` if connections are not encrypted.
+  public var certificate: ServerCertificate?
+  /// Whether each connection begins with a header of the PROXY protocol.
+  public var proxyProtocol: Bool
+
+  public init(
+    _ address: ServerAddress, mode: Int, certificate: ServerCertificate? = nil, proxyProtocol: Bool = false
+  ) {
+    self.address = address
+    self.mode = mode
+    self.certificate = certificate
+    self.proxyProtocol = proxyProtocol
+  }
+
+  var isUnix: Bool {
+    if case .unix = address { true } else { false }
+  }
+
+  public var description: String { address.description }
+}
+
+/// Takes the PROXY header off a connection's first bytes, fires it as an event, and leaves the pipeline. Closes a
+/// connection that does not begin with one.
+final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  private var inbound = ByteBuffer()
+  private var isOver = false
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isOver else { return context.fireChannelRead(data) }
+    var bytes = unwrapInboundIn(data)
+    inbound.writeBuffer(&bytes)
+    do throws(ProxyHeader.Malformed) {
+      guard let header = try ProxyHeader.read(&inbound) else { return }
+      isOver = true
+      context.fireUserInboundEventTriggered(header)
+      if inbound.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(inbound)) }
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    } catch {
+      isOver = true
+      context.close(promise: nil)
+    }
+  }
+}

@@ -16,3 +16,33 @@ public struct Intent: Hashable, Sendable, Codable {
     self.init(key: IntentKey(at: environment.now(), random: environment.random), request: request)
   }
 }
+
+/// The end of an intent.
+public enum Outcome: Hashable, Sendable {
+  /// The operation was carried out, once. `wasReplayed` says that an earlier delivery had carried it out.
+  ///
+  /// Where the server did not keep the response (`response_not_kept`), this has the status of the outcome, the
+  /// `Location` of the result where there is one, and the problem document as its body.
+  case completed(Response, wasReplayed: Bool)
+  /// The server has refused the operation for good. A retry gets the same response; what the user corrects is a new
+  /// intent. A status of 500 and above, which only a server that records outcomes makes final, may have done a part.
+  case rejected(Response)
+  /// Nobody knows whether the operation was carried out. The key stays as it is and is never replaced: send the intent
+  /// later under the same key, or have somebody look the result up.
+  case unknown(Problem?)
+}
+
+/// The reasons why a call ended although nothing was carried out, so that it may be made again at any time.
+public enum CallError: Error, Hashable, Sendable {
+  /// No delivery reached the server, or each one that did was refused before it was carried out, until the limit of
+  /// attempts or time. The last response, where there was one.
+  case notExecuted(Response?)
+  /// The retry budget of the host is used up: too many calls fail. The last response, where there was one.
+  case budgetExhausted(Response?)
+  /// There are no credentials that the server accepts.
+  case credentials(CredentialError)
+  /// The file of the request's body cannot be read, or the request holds fields that are no part of it.
+  case invalidRequest(String)
+  /// The task was cancelled before anything was sent.
+  case cancelled
+}

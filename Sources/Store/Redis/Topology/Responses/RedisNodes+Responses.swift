@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Wire
 
 /// The large responses, which go over connections of their own and take turns.
 extension RedisNodes {
@@ -118,5 +119,75 @@ extension RedisNodes {
     let verdicts = all.map { $0.link.isServerSilent(at: now) }
     if verdicts.contains(false) { return false }
     return verdicts.contains(nil) ? nil : true
+  }
+}
+
+/// One reading of a response, for all deliveries that want it while it is under way. Confined to its loop.
+///
+/// The bytes are the same for all of them: the key names the owner that has written it, once, before any record named it.
+final class ResponseReading {
+  typealias Result = Swift.Result<ByteBuffer?, StoreError>
+
+  private var readers: [(any ResponseReader)?]
+  private var waiters: [UnsafeContinuation<Result, Never>] = []
+
+  init(for reader: (any ResponseReader)?) { readers = [reader] }
+
+  /// Whether a client still waits for it, or somebody who is no client.
+  var isWanted: Bool { readers.contains { $0?.isConnected ?? true } }
+
+  /// Waits for the end of the reading.
+  func result(for reader: (any ResponseReader)?) async -> Result {
+    readers.append(reader)
+    return await withUnsafeContinuation { waiters.append($0) }
+  }
+
+  func end(_ result: Result) {
+    let ended = waiters
+    waiters = []
+    invariant(ended.count == readers.count - 1, "a reader of a response is not told of its end")
+    for waiter in ended { waiter.resume(returning: result) }
+  }
+}
+
+/// The turns of one event loop's large responses. Confined to its loop.
+final class ResponseTurns {
+  /// The bytes that may be on their way at once: what Redis holds for this loop, and what this loop holds of replies that
+  /// nobody has counted yet.
+  private static let budget = 8 << 20
+  /// The time for which a response waits for its turn. Others are then slower than any client's patience.
+  static let maxWait: Milliseconds = 5000
+
+  private let timers: LoopTimers
+  private var queue = TurnQueue(budget: budget)
+  private var waiters: [TurnQueue.Place: Signal] = [:]
+
+  init(timers: LoopTimers) { self.timers = timers }
+
+  /// Waits for a turn, after which `end` must be called; `nil` if that took too long.
+  func begin(caller: Int, bytes: Int) async -> TurnQueue.Place? {
+    let place = queue.enter(caller: caller, bytes: bytes)
+    let signal = Signal(timers: timers)
+    waiters[place] = signal
+    wakeNext()
+    if case .signalled = await signal.wait(milliseconds: Self.maxWait.count) { return place }
+    // Its turn may have come with the end of its time.
+    guard waiters.removeValue(forKey: place) != nil else { return place }
+    queue.leave(place)
+    return nil
+  }
+
+  func end(_ place: TurnQueue.Place) {
+    queue.end(place)
+    wakeNext()
+  }
+
+  private func wakeNext() {
+    while let place = queue.takeNext() {
+      guard let waiter = waiters.removeValue(forKey: place) else {
+        invariantBroken("the turn comes of a response that does not wait")
+      }
+      waiter.set()
+    }
   }
 }

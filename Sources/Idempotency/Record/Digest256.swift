@@ -1,3 +1,9 @@
+import Crypto
+import Wire
+
+// The import is needed only for `ContiguousBytes`, the protocol through which a digest gives access to its bytes.
+import FoundationEssentials
+
 /// A value of 32 bytes: a SHA-256 digest, or an HMAC of that length.
 public struct Digest256: Sendable, BitwiseCopyable {
   /// The 256 bits as four big-endian words, which need no allocation.
@@ -95,5 +101,31 @@ extension Digest256 {
     // The last character has two spare bits. Only the exact spelling that would be written is accepted.
     guard bits & (1 << held - 1) == 0 else { return nil }
     self.init(bytes)
+  }
+}
+
+extension Digest256 {
+  /// Creates the value from the 32 bytes of a digest, read as big-endian words.
+  init(_ digest: SHA256Digest) {
+    words = .init(repeating: 0)
+    digest.withUnsafeBytes { bytes in
+      for index in 0..<4 {
+        words[index] = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
+      }
+    }
+  }
+
+  /// The SHA-256 digest of these bytes.
+  public static func sha256(of bytes: [UInt8]) -> Digest256 {
+    bytes.withUnsafeBytes { bytes in
+      var hasher = SHA256()
+      hasher.update(bufferPointer: bytes)
+      return Digest256(hasher.finalize())
+    }
+  }
+
+  /// All 64 hexadecimal digits, as `sha256sum` prints them.
+  public var hexText: String {
+    (0..<4).map { words[$0].hexText }.joined()
   }
 }

@@ -137,3 +137,51 @@ extension RecordRules {
     return record
   }
 }
+
+/// The mark of a forgotten record, which later owners of the record preserve.
+public struct Fence: Sendable, Equatable {
+  /// The end of the fence. Until then, no owner from before it may make the record anew.
+  public var until: StoreInstant
+  /// The time from the claim to that end, for a store whose entries expire by themselves.
+  public var left: Milliseconds
+
+  public init(until: StoreInstant, left: Milliseconds) {
+    self.until = until
+    self.left = left
+  }
+
+  /// Creates a fence; `nil` if its time is over.
+  public init?(until: StoreInstant?, now: StoreInstant) {
+    guard let until, now < until else { return nil }
+    self.init(until: until, left: until - now)
+  }
+
+  /// The maximum time for which an owner tries to store the result of its exchange.
+  public static let storing = Milliseconds.seconds(24 * 3600)
+
+  /// The span of a fence that outlasts every owner: its exchange and `storing`, then the exchange once more and a day,
+  /// in reserve for limits that a reload has shortened and for commands that arrive late.
+  ///
+  /// - Parameter exchange: The maximum time of an exchange, from its claim on.
+  public static func span(outlasting exchange: Milliseconds) -> Milliseconds {
+    storing + exchange + exchange + .seconds(24 * 3600)
+  }
+}
+
+/// The pace at which an owner repeats a write that the store did not take. A claim that would take its record over
+/// waits for the last try.
+public enum WritePace {
+  /// The longest pause between two tries.
+  public static let maxPause: Milliseconds = 2000
+  /// The time for delays of the process and of the network.
+  private static let slack: Milliseconds = 500
+  /// The calls of the store in one try: a large response is written to Redis before its record.
+  private static let calls: Int64 = 2
+
+  /// The time after the store's return by which every owner has repeated its write.
+  ///
+  /// - Parameter callTime: The longest time of one call of the store.
+  public static func span(callTime: Milliseconds) -> Milliseconds {
+    maxPause + slack + Milliseconds(callTime.count * calls)
+  }
+}

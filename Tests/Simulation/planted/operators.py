@@ -1,6 +1,6 @@
 """Planted faults of what operators change, by the rules of a store in memory."""
 
-RECORD_RULES_OPERATOR = "Idempotency/Record/RecordRules+Operator.swift"
+RECORD_RULES_OPERATOR = "Idempotency/Record/RecordRules.swift"
 
 MUTANTS = {
     # A later delivery gets another outcome than the one before.

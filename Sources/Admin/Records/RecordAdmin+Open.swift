@@ -8,10 +8,10 @@ extension RecordAdmin {
     throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
   }
 
-  /// The next part of the open records: those of the index, or of a walk through a store that is small or has none.
+  /// The next part of the open records: those of the index, or of a walk through a store that needs none.
   ///
-  /// A walk misses nothing. The index lacks what has run for less than a second or two, and, until a walk has found it,
-  /// what a process held that ended in that time.
+  /// A walk misses nothing. The index in Redis lacks what has run for less than a second or two, and, until a walk has
+  /// found it, what a process held that ended in that time.
   func openPart(after cursor: String?) async throws(AdminError) -> OpenRecords {
     let store = store
     return try await read { () throws(StoreError) in
@@ -21,7 +21,7 @@ extension RecordAdmin {
       do throws(StoreError) {
         return try await index.open(after: cursor)
       } catch {
-        // Redis forbids it, which shows at the first use.
+        // Redis forbids it, which shows at the first use, or there are too many open records of late.
         guard cursor == nil, await !index.isNeeded() else { throw error }
         return try await store.list(after: nil)
       }

@@ -4,8 +4,8 @@
 /// It decides nothing about a record: what it names is read before it is shown, and nobody claims by it. It may name
 /// records that have ended, which a listing takes out, and lack some that `repair` finds. It is confined as its store is.
 public protocol OpenRecordIndex: Sendable {
-  /// Whether the store has so many records that to read them all takes long. A smaller one is better read whole, which
-  /// misses nothing.
+  /// Whether the index is to be used. A store is better read whole, which misses nothing, if that takes a moment, or
+  /// while the index is known to lack records.
   func isNeeded() async -> Bool
   /// Whether a text has the form of a cursor of `open(after:)`.
   func isCursor(_ text: String) -> Bool
@@ -18,7 +18,8 @@ public protocol OpenRecordIndex: Sendable {
   func count() async throws(StoreError) -> OpenCount
   /// The open records with one of a filter's keys that the filter matches; none if it has no key.
   func open(matching filter: RecordFilter) async throws(StoreError) -> [RecordID]
-  /// Makes the next step of a walk through the whole store, and enters the open records that it finds.
+  /// Makes the next step of a walk through the whole store, and enters the open records that it finds. Does nothing for
+  /// an index that lacks none.
   ///
   /// - Parameters:
   ///   - cursor: The result of the step before; `nil` at the beginning.

@@ -10,6 +10,7 @@ final class EmbeddedCounters: Sendable {
   let freeBytes = Atomic<Int>(0)
   let losses = Atomic<Int>(0)
   let isAvailable = Atomic<Bool>(true)
+  let hasOpenIndex = Atomic<Bool>(false)
 }
 
 /// The embedded store's numbers for the metrics page.
@@ -26,6 +27,8 @@ public struct EmbeddedFigures: Equatable, Sendable {
   public let losses: Int
   /// Whether the database is still where it was opened.
   public let isAvailable: Bool
+  /// Whether all open records are known, so that nobody has to walk for them.
+  public let hasOpenIndex: Bool
 
   init(_ counters: EmbeddedCounters) {
     databaseBytes = counters.databaseBytes.load(ordering: .relaxed)
@@ -34,5 +37,6 @@ public struct EmbeddedFigures: Equatable, Sendable {
     sweepFailures = counters.sweepFailures.load(ordering: .relaxed)
     losses = counters.losses.load(ordering: .relaxed)
     isAvailable = counters.isAvailable.load(ordering: .relaxed)
+    hasOpenIndex = counters.hasOpenIndex.load(ordering: .relaxed)
   }
 }

@@ -159,6 +159,7 @@ final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedReques
       switch error {
       case .sql(let error): throw error
       case .unreadable(let reason):
+        table.openRows.putUnreadable(id.digest)
         guard let unreadable else {
           result = .failure(.unreadable(reason))
           return .none

@@ -117,7 +117,7 @@ final class EmbeddedWork {
     var ended: [RecordID] = []
     var hasWritten = false
     defer { table.forgetResponses() }
-    try transaction.run { () throws(SQLError) in
+    try change { () throws(SQLError) in
       // The clock is read only here, when there is no more lock to wait for.
       let now = clock.now()
       for request in group {
@@ -137,6 +137,18 @@ final class EmbeddedWork {
       housekeeping.touchedAt = .now()
     }
     return (count, ended, hasWritten)
+  }
+
+  /// Runs a transaction that may change records.
+  func change(_ body: () throws(SQLError) -> Void) throws(TransactionError) {
+    do throws(TransactionError) {
+      try transaction.run(body)
+      table.openRows.commit()
+    } catch {
+      table.openRows.rollBack()
+      throw error
+    }
+    writer.counters.hasOpenIndex.store(table.openRows.isWhole, ordering: .relaxed)
   }
 
   /// Checks whether the file is still in its place, and logs a change.

@@ -15,6 +15,8 @@ struct Housekeeping {
   static let step: UInt64 = 4_000_000
   /// The maximum number of entries in one step of the sweeper.
   static let sweepLimit = 256
+  /// The number of entries after which the walk for open records looks at the time.
+  static let findLimit = 256
   /// The pause after which an idle store writes its time, in nanoseconds, so that a later start knows how long it was
   /// closed.
   static let touchPause: UInt64 = 60_000_000_000
@@ -24,6 +26,7 @@ struct Housekeeping {
   static let warningPause: UInt64 = 600_000_000_000
 
   var sweeping = RetryPause()
+  var finding = RetryPause()
   var shrinking = RetryPause()
   var touchedAt = DispatchTime.now()
   var nextLook = DispatchTime.now()
@@ -72,9 +75,10 @@ extension EmbeddedWork {
       }
     }
     guard unavailability == nil else { return Housekeeping.idlePause }
+    let hasFound = findOpen()
     let hasSwept = sweep()
     let hasShrunk = shrink()
-    return hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
+    return hasFound || hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
   }
 
   /// Notes beside the file the time of its last change, so that a start notices if it has an older file.
@@ -95,6 +99,29 @@ extension EmbeddedWork {
     }
   }
 
+  /// Walks for the open records that earlier processes have left. True if there is more of the file.
+  private func findOpen() -> Bool {
+    guard !table.openRows.isWhole, housekeeping.finding.isDue() else { return false }
+    let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
+    var fits = true
+    do throws(TransactionError) {
+      try change { () throws(SQLError) in
+        repeat {
+          fits = try table.findOpen(limit: Housekeeping.findLimit)
+        } while fits && !table.openRows.isWhole && DispatchTime.now().uptimeNanoseconds < end
+      }
+    } catch {
+      guard !error.isOfDevice else { return false }
+      housekeeping.finding.failed()
+      logger.debug("store: the walk for open records failed", metadata: ["error": "\(error)"])
+      if case .rolledBack(let error) = error { noteDamage(error) }
+      return false
+    }
+    if table.openRows.isWhole { housekeeping.finding.succeeded() }
+    if !fits { housekeeping.finding.failed() }
+    return fits && !table.openRows.isWhole
+  }
+
   /// Removes entries that are over. True if more may be due.
   private func sweep() -> Bool {
     guard housekeeping.sweeping.isDue() else { return false }
@@ -102,7 +129,7 @@ extension EmbeddedWork {
     let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
     var isCut = false
     do throws(TransactionError) {
-      try transaction.run { () throws(SQLError) in
+      try change { () throws(SQLError) in
         count = try table.sweep(now: clock.now(), limit: Housekeeping.sweepLimit) {
           isCut = DispatchTime.now().uptimeNanoseconds >= end
           return !isCut

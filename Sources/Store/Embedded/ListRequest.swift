@@ -63,7 +63,7 @@ extension EmbeddedStore {
   }
 
   /// Queues a request and waits for its result.
-  private func queued<Response: Sendable>(
+  func queued<Response: Sendable>(
     _ make: (EmbeddedReply<Response>.Receiver) -> any EmbeddedRequest
   ) async throws(StoreError) -> Response {
     let result: Result<Response, StoreError> = await withUnsafeContinuation { continuation in
@@ -80,24 +80,33 @@ extension RecordTable {
   func list(
     after cursor: Digest256?, limit: Int, now: StoreInstant
   ) throws(SQLError) -> OpenRecords {
+    let (open, last) = try mayBeOpen(after: cursor, limit: limit)
+    return listed(open, now: now, next: last?.text)
+  }
+
+  /// Returns those of the next entries that are open by their state or that this version does not know, and the last of
+  /// all; `nil` if there are no more.
+  func mayBeOpen(
+    after cursor: Digest256?, limit: Int
+  ) throws(SQLError) -> (ids: [Digest256], last: Digest256?) {
     var open: [Digest256] = []
     let rows = cursor == nil ? statements.selectFirst : statements.selectNext
-    let next = try walk(rows, after: cursor, limit: limit) { id in
+    let last = try walk(rows, after: cursor, limit: limit) { id in
       switch State(rawValue: rows.integer(1)) {
       case .released, .completed, .tombstone, .fence:
         if Format(rawValue: rows.integer(2)) == nil { open.append(id) }
       case .inFlight, .unknown, nil: open.append(id)
       }
     }
-    return listed(open, now: now, next: next)
+    return (open, last)
   }
 
-  /// Hands over the IDs of the next entries, and returns the cursor behind them; `nil` after the last one.
+  /// Hands over the IDs of the next entries, and returns the last one; `nil` if there are no more.
   ///
   /// - Parameter rows: The statement for the entries after `cursor`, or for the first ones. Its first column is the ID.
   private func walk(
     _ rows: SQLStatement, after cursor: Digest256?, limit: Int, _ body: (Digest256) -> Void
-  ) throws(SQLError) -> String? {
+  ) throws(SQLError) -> Digest256? {
     var last = cursor
     var count = 0
     rows.bind(1, Int64(limit))
@@ -109,11 +118,11 @@ extension RecordTable {
       body(id)
     }
     rows.reset()
-    return count < limit ? nil : last?.text
+    return count < limit ? nil : last
   }
 
   /// Returns the records of the given IDs that are open.
-  private func listed(_ open: [Digest256], now: StoreInstant, next: String?) -> OpenRecords {
+  func listed(_ open: [Digest256], now: StoreInstant, next: String?) -> OpenRecords {
     var records: [RecordView] = []
     var unreadable: [RecordID] = []
     for id in open.map(RecordID.init) {
@@ -135,11 +144,11 @@ extension RecordTable {
   ) throws(SQLError) -> FoundRecords {
     var found: [RecordID] = []
     let rows = cursor == nil ? statements.selectFirstOrigins : statements.selectNextOrigins
-    let next = try walk(rows, after: cursor, limit: limit) { id in
+    let last = try walk(rows, after: cursor, limit: limit) { id in
       guard !rows.isNull(1), filter.matches(Attribution(text: rows.string(1))) else { return }
       found.append(RecordID(id))
     }
-    return FoundRecords(ids: found, next: next)
+    return FoundRecords(ids: found, next: last?.text)
   }
 }
 

@@ -20,6 +20,7 @@ extension RecordTable {
         let statement = row.endsAt <= now ? statements.delete : statements.bury
         statement.bind(1, row.id)
         try statement.run()
+        openRows.put(row.id, nil)
       }
       count += 1
       guard mayContinue() else { break }

@@ -13,6 +13,7 @@ extension RecordTable {
     case .record(let record): try bind(record)
     }
     try statements.replace.run()
+    openRows.put(id.digest, entry)
   }
 
   /// Removes the entry that was found.
@@ -20,6 +21,7 @@ extension RecordTable {
     try removeResponse(found.response)
     statements.delete.bind(1, id.digest)
     try statements.delete.run()
+    openRows.put(id.digest, nil)
   }
 
   func removeResponse(_ number: Int64?) throws(SQLError) {

@@ -47,6 +47,8 @@ final class RecordTable {
   private(set) var bytesRead = 0
   /// Whether the entry that is being found is read with its response.
   var readsResponse = true
+  /// The open records, whose changes the owner of the transaction commits or rolls back.
+  var openRows = OpenRows()
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }
 

@@ -10,7 +10,8 @@ public protocol OpenRecordIndex: Sendable {
   /// Whether a text has the form of a cursor of `open(after:)`.
   func isCursor(_ text: String) -> Bool
   /// The next part of the open records: those that cannot be read, then those of unknown outcome with the oldest loss
-  /// first, and then those in flight.
+  /// first, and then those in flight. A record in flight whose outcome is lost
+  /// meanwhile may be in no part.
   ///
   /// - Parameter cursor: The `next` of the previous part; `nil` for the first part.
   func open(after cursor: String?) async throws(StoreError) -> OpenRecords

@@ -79,7 +79,7 @@ struct Assembly {
     let codec = makeCodec()
     let store = try EmbeddedStore(
       path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
-      codec: codec, logger: logger)
+      codec: codec, logger: logger, flushLog: log.flush)
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
     parts.metrics.addSource(store)
     parts.metrics.addSource(codec)

@@ -28,13 +28,14 @@ public final class EmbeddedStore: RecordStore {
   ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and one that has lost changes.
   ///   - codec: The form in which outcomes are stored.
   ///   - logger: The logger of the store.
+  ///   - flushLog: Returns once the entries of the logger are written.
   public convenience init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
-    codec: OutcomeCodec = .plain, logger: Logger
+    codec: OutcomeCodec = .plain, logger: Logger, flushLog: () -> Void = {}
   ) throws(EmbeddedStoreError) {
     try self.init(
       path: path, timeout: timeout, requiresDurable: requiresDurable, codec: codec,
-      logBound: FileSpace.logBound, logger: logger)
+      logBound: FileSpace.logBound, logger: logger, flushLog: flushLog)
   }
 
   /// Opens the file as the public initializer does.
@@ -42,12 +43,15 @@ public final class EmbeddedStore: RecordStore {
   /// - Parameter logBound: The length of SQLite's log, in bytes, from which it is emptied explicitly.
   init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
-    codec: OutcomeCodec = .plain, logBound: Int, logger: Logger
+    codec: OutcomeCodec = .plain, logBound: Int, logger: Logger, flushLog: () -> Void = {}
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(path, refusesLoss: requiresDurable, under: lock)
     Self.log(opened, path: path, to: logger)
+    // A loss that is noted is not found again, and must therefore be in the log before.
+    if opened.loss != nil { flushLog() }
+    lock.keep(opened.progress)
     monitor = StoreMonitor(.serving)
     let writer = EmbeddedWriter(
       clock: opened.clock, timeout: timeout, logBound: logBound, monitor: monitor, logger: logger)
@@ -57,7 +61,7 @@ public final class EmbeddedStore: RecordStore {
     self.writer = writer
     self.lock = lock
     self.codec = codec
-    firstAttempts = opened.generation * Claim.attemptsPerGeneration
+    firstAttempts = opened.progress.generation * Claim.attemptsPerGeneration
     if opened.loss != nil { writer.counters.losses.add(1, ordering: .relaxed) }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.

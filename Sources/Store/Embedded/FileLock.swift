@@ -20,7 +20,8 @@ final class FileLock: Sendable {
   let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
-  /// The content of the side file when it was locked.
+  /// The content of the side file when it was locked. That of a database that is gone names a start at least, so that
+  /// an empty one is less.
   let found: LockNote
   private let held: Mutex<Held>
 
@@ -32,7 +33,8 @@ final class FileLock: Sendable {
 
     mutating func write(_ note: LockNote) {
       guard note != self.note, let descriptors else { return }
-      let isSynced = note.generation != self.note.generation || note.latest < self.note.latest
+      // A late note names an earlier point, which is no loss. A generation that is not noted is logged anew.
+      let isSynced = note.progress?.generation != self.note.progress?.generation
       FileLock.write(note, to: descriptors.side, isSynced: isSynced)
       self.note = note
     }
@@ -49,9 +51,14 @@ final class FileLock: Sendable {
     let wasThere = FilePresence.length(of: path) > 0
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)
-    let found = hadSide || wasThere ? Self.note(in: side) : LockNote.new
+    var found = hadSide || wasThere ? Self.note(in: side) : LockNote.new
+    isDatabaseGone = hadSide && !wasThere && found != .new
+    if isDatabaseGone {
+      var progress = found.progress ?? FileProgress()
+      progress.start = max(progress.start, 1)
+      found = .reached(progress)
+    }
     self.found = found
-    isDatabaseGone = hadSide && !wasThere && !found.isNew
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
       if refusesLoss, isDatabaseGone { throw .loss(path: path, .gone) }
@@ -69,18 +76,16 @@ final class FileLock: Sendable {
     Self.write(found, to: side, isSynced: false)
   }
 
-  /// Notes the generation of the database that was opened, and the time of its last change, in milliseconds since 1970.
-  func keep(generation: Int, latest: Int64) {
-    held.withLock { $0.write(LockNote(reached: generation, latest: latest)) }
-  }
+  /// Notes the point that the database has reached.
+  func keep(_ progress: FileProgress) { held.withLock { $0.write(.reached(progress)) } }
 
   /// Notes the time of a change that is on the disk, in milliseconds since 1970. The note may be lost in a power cut,
   /// and then names an earlier one.
   func keep(latest: Int64) {
     held.withLock { held in
-      var note = held.note
-      note.latest = latest
-      held.write(note)
+      guard var progress = held.note.progress else { invariantBroken("a change before the start was noted") }
+      progress.latest = latest
+      held.write(.reached(progress))
     }
   }
 

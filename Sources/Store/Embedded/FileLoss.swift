@@ -7,10 +7,13 @@ import FoundationEssentials
 public enum FileLoss: Equatable, Sendable {
   /// The database was deleted or emptied, and is made anew.
   case gone
-  /// The database is older than it has been at this path.
+  /// The database is older than it has been at this path, or has met a loss of which a start that was killed may have
+  /// said nothing.
   case behind
   /// The database is a copy that has not run yet, made at this time, in milliseconds since 1970.
   case copy(madeAt: Int64)
+
+  var isCopy: Bool { if case .copy = self { true } else { false } }
 
   /// The sentence for the log once the store goes on without the records.
   func report(at path: String) -> String {
@@ -42,8 +45,8 @@ public enum FileLoss: Equatable, Sendable {
   }
 
   private static func isBehind(_ path: String) -> String {
-    "the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was put in "
-      + "its place"
+    "the database is older than when Semel ran last: it was deleted and made anew, its log (\(path)-wal) was removed, "
+      + "or an earlier copy was put in its place"
   }
 
   /// The time as text, in whole seconds of UTC.

@@ -1,50 +1,56 @@
 /// The content of the file beside the database: the process that has it locked, for the message to a second one, and
-/// what would be lost with the database alone: the generation of attempt numbers (`FileGeneration`), and how recent the
-/// database was.
+/// the point that the database has reached, by which a start knows one that was lost or is older.
 ///
-/// It is advice. An unreadable content, and that of an earlier version, which has no second line, counts as the first
-/// generation.
-struct LockNote: Equatable {
+/// It is advice. An unreadable content, and that of an earlier version, which has no second line, notes nothing.
+enum LockNote: Equatable {
   /// The length that is read at most, in bytes. `text` is shorter.
   static let maxLength = 96
 
-  /// The latest generation that the database has reached.
-  private(set) var generation = 0
-  /// Whether no start has ever succeeded, so that there is no database to be missed.
-  private(set) var isNew = false
-  /// A time of its last change that the database has reached, in milliseconds since 1970; 0 if none is known.
-  var latest: Int64 = 0
+  /// No start has ever succeeded, so that there is no database to be missed.
+  case new
+  /// There may be a database, of which nothing is known.
+  case unknown
+  case reached(FileProgress)
 
-  init() {}
-
-  /// The content before the first start has succeeded.
-  static let new = {
-    var note = LockNote()
-    note.isNew = true
-    return note
-  }()
-
-  init(reached generation: Int, latest: Int64 = 0) {
-    self.generation = generation
-    self.latest = latest
+  /// The point that the database has reached; `nil` if none is known.
+  var progress: FileProgress? {
+    guard case .reached(let progress) = self else { return nil }
+    return progress
   }
 
-  /// Parses the content of the file.
+  /// Parses the content of the file. Earlier versions read the lines before `start` alone.
   init(_ text: String) {
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    let words: [Substring] = lines.count > 1 ? lines[1].split(separator: " ") : []
-    isNew = words == ["new"]
-    guard words.count >= 2, words[0] == "generation", let number = Int(words[1]),
-      (0...FileGeneration.max).contains(number)
-    else { return }
-    generation = number
-    let change = lines[2...].first?.split(separator: " ") ?? []
-    if change.count == 2, change[0] == "latest", let time = Int64(change[1]) { latest = max(time, 0) }
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropFirst()
+      .map { $0.split(separator: " ") }
+    guard lines.first != ["new"] else {
+      self = .new
+      return
+    }
+    guard let words = lines.first, words.count >= 2, words[0] == "generation",
+      let generation = Int(words[1]), (0...FileProgress.maxGeneration).contains(generation)
+    else {
+      self = .unknown
+      return
+    }
+    self = .reached(
+      FileProgress(
+        generation: generation, start: Self.number("start", in: lines.dropFirst(2).first),
+        latest: Self.number("latest", in: lines.dropFirst().first)))
+  }
+
+  /// The number of a line of two words; 0 if it is another line.
+  private static func number(_ name: String, in words: [Substring]?) -> Int64 {
+    guard let words, words.count == 2, words[0] == name else { return 0 }
+    return max(Int64(words[1]) ?? 0, 0)
   }
 
   /// Returns the content of the file, with the owner in its first line.
   func text(owner: Int32) -> String {
-    guard !isNew else { return "\(owner)\nnew\n" }
-    return "\(owner)\ngeneration \(generation)\n" + (latest > 0 ? "latest \(latest)\n" : "")
+    switch self {
+    case .new: "\(owner)\nnew\n"
+    case .unknown: "\(owner)\n"
+    case .reached(let progress):
+      "\(owner)\ngeneration \(progress.generation)\nlatest \(progress.latest)\nstart \(progress.start)\n"
+    }
   }
 }

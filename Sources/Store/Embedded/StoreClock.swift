@@ -18,8 +18,6 @@ struct StoreClock: Sendable {
   let delay: Milliseconds?
   /// The amount by which the file was written ahead of this time; `nil` if that is within the bound.
   let excess: Milliseconds?
-  /// Whether the time begins before the last one in the file.
-  let isSetBack: Bool
   private let start: StoreInstant
   private let startedAt: BootInstant
 
@@ -33,7 +31,6 @@ struct StoreClock: Sendable {
     let lead = wall - history.latest
     startedAt = boot
     start = Self.isApart(lead) ? wall : max(history.latest, wall)
-    isSetBack = start < history.latest
     let delay: Milliseconds = history.latest.milliseconds > 0 && lead > Self.bound ? lead : 0
     self.delay = delay > 0 ? delay : nil
     let ahead = max(history.high, history.latest) + delay - start

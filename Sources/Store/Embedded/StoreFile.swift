@@ -49,43 +49,52 @@ enum StoreFile {
     let queue: DatabaseQueue
     let clock: StoreClock
     let loss: FileLoss?
-    let generation: Int
+    /// The point that the file has reached, to be noted once the loss is logged.
+    let progress: FileProgress
   }
 
   /// Opens the file. A file that is refused stays as it is.
   ///
   /// - Parameters:
   ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
-  ///   - lock: The file's lock, which notes its generation and its time; `nil` for a file that nobody else has.
+  ///   - lock: The lock of the file, which has what is noted beside it; `nil` if nothing is.
   static func opened(
     _ path: String, refusesLoss: Bool = false, under lock: FileLock? = nil
   ) throws(EmbeddedStoreError) -> Opened {
-    let note = lock?.found ?? .new
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
         let history = try ClockHistory(database)
-        let clock = StoreClock(history: history)
-        let found = try FileGeneration.loss(in: database, latest: history.latest.milliseconds, note: note)
-        let loss = lock?.isDatabaseGone == true ? .gone : found
+        let found = try FileProgress(in: database, latest: history.latest)
+        let loss = try loss(in: database, found, under: lock)
         if refusesLoss, let loss { throw EmbeddedStoreError.loss(path: path, loss) }
+        let noted = lock?.found.progress
+        // A copy in a new place has no note by which a kill after the transaction would be known.
+        if loss != nil { lock?.keep(noted ?? found) }
+        let clock = StoreClock(history: history)
         let now = clock.now()
-        // A start that dies behind the commit would otherwise leave a file that looks older than its note.
-        if loss == nil, clock.isSetBack { lock?.keep(latest: now.milliseconds) }
-        var generation = 0
+        let progress = found.next(after: noted, loss: loss, at: now)
         try database.inTransaction(.immediate) {
-          generation = try FileGeneration.take(
-            in: database, note: note, isNext: loss != nil || clock.isSetBack)
+          try progress.write(to: database)
+          try CopyMark.remove(from: database)
           try ClockHistory.begin(clock, at: now, in: database)
           return .commit
         }
-        lock?.keep(generation: generation, latest: now.milliseconds)
-        return Opened(queue: queue, clock: clock, loss: loss, generation: generation)
+        return Opened(queue: queue, clock: clock, loss: loss, progress: progress)
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)
     }
+  }
+
+  /// Returns the loss that the file and what is noted beside it show.
+  private static func loss(
+    in database: Database, _ found: FileProgress, under lock: FileLock?
+  ) throws -> FileLoss? {
+    if let lock, lock.isDatabaseGone { return .gone }
+    if let madeAt = try CopyMark.read(in: database) { return .copy(madeAt: madeAt) }
+    return lock?.found.progress.flatMap { found.hasLoss(since: $0) ? .behind : nil }
   }
 
   private static func configuration() -> Configuration {

@@ -84,7 +84,7 @@ struct EmbeddedLossTests {
     String(repeating: "x\u{FFFD}", count: 4096),
   ])
   func `a lock file that notes no generation stands for the first one`(_ content: String) async throws {
-    #expect(LockNote(content) == LockNote())
+    #expect(LockNote(content) == .unknown)
     try await inDirectory { directory in
       let path = directory.file("semel.db")
       let first = try EmbeddedStore(path: path, logger: Self.logger)
@@ -144,7 +144,7 @@ struct EmbeddedLossTests {
       let path = directory.file("semel.db")
       // A start that was killed between the two files.
       try Data(LockNote.new.text(owner: 4711).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
-      #expect(LockNote("4711\nnew\n").isNew)
+      #expect(LockNote("4711\nnew\n") == .new)
       let store = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
       #expect(store.figures.losses == 0)
       #expect(try await store.granted(Samples.request()).attempt == 1)
@@ -160,9 +160,7 @@ struct EmbeddedLossTests {
     async throws
   {
     let now = WallClock.milliseconds()
-    let note = LockNote(LockNote(reached: 4, latest: now).text(owner: 4_194_304))
-    #expect(note == LockNote(reached: 4, latest: now))
-    #expect(note.text(owner: 4_194_304).utf8.count < LockNote.maxLength)
+    let note = LockNote.reached(FileProgress(generation: 4, start: 9, latest: now))
     try await inDirectory { directory in
       let path = directory.file("semel.db")
       try await EmbeddedStore(path: path, logger: Self.logger).close()
@@ -177,17 +175,70 @@ struct EmbeddedLossTests {
       #expect(try await store.granted(Samples.request()).attempt == 5_000_000_001)
       await store.close()
       let left = LockNote(try String(contentsOfFile: path + ".lock", encoding: .utf8))
-      #expect(left == LockNote(reached: 5, latest: left.latest) && left.latest >= now)
+      let latest = left.progress?.latest ?? 0
+      #expect(left == .reached(FileProgress(generation: 5, start: 10, latest: latest)) && latest >= now)
+    }
+  }
+
+  @Test(arguments: ["deleted", "its log is gone", "a copy in a new place", "deleted beside an early note"])
+  func `a start that is killed before it has logged a loss leaves it to the next one`(
+    _ loss: String
+  ) async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let main = try Data(contentsOf: URL(fileURLWithPath: path))
+      _ = try await first.completed()
+      await first.close()
+      switch loss {
+      case "its log is gone": try main.write(to: URL(fileURLWithPath: path))
+      case "a copy in a new place":
+        let copy = directory.file("copy.db")
+        _ = try EmbeddedCopy.make(ofFile: path, to: copy)
+        try lose(path, isDeleted: true)
+        #expect(rename(copy, path) == 0 && unlink(path + ".lock") == 0)
+      default:
+        try lose(path, isDeleted: true)
+        if loss != "deleted" {
+          try Data("4711\n".utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+        }
+      }
+      // The files as a kill would leave them, once the transaction is on the disk.
+      let killed = directory.file("killed.db")
+      let start = try EmbeddedStore(
+        path: path, logger: Self.logger,
+        flushLog: {
+          for suffix in ["", "-wal", ".lock"] {
+            let content = try? Data(contentsOf: URL(fileURLWithPath: path + suffix))
+            try? content?.write(to: URL(fileURLWithPath: killed + suffix))
+          }
+        })
+      #expect(start.figures.losses == 1)
+      await start.close()
+      #expect(throws: EmbeddedStoreError.loss(path: StoreFile.resolved(killed), .behind)) {
+        _ = try EmbeddedStore(path: killed, requiresDurable: true, logger: Self.logger)
+      }
+      let recorder = LogRecorder()
+      let next = try EmbeddedStore(path: killed, logger: Logger(label: "store") { _ in recorder })
+      #expect(next.figures.losses == 1)
+      #expect(recorder.messages(at: .critical).count == 1)
+      // The killed start has used up no generation.
+      #expect(try await next.granted(Samples.request()).attempt == 1_000_000_001)
+      await next.close()
+      let last = try EmbeddedStore(path: killed, requiresDurable: true, logger: Self.logger)
+      #expect(last.figures.losses == 0)
+      await last.close()
     }
   }
 
   @Test func `the last generation is followed by none`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")
-      let note = LockNote(reached: FileGeneration.max)
+      let note = LockNote.reached(FileProgress(generation: FileProgress.maxGeneration))
       try Data(note.text(owner: 1).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
       let store = try EmbeddedStore(path: path, logger: Self.logger)
-      #expect(try await store.granted(Samples.request()).attempt == FileGeneration.max * 1_000_000_000 + 1)
+      let base = FileProgress.maxGeneration * 1_000_000_000
+      #expect(try await store.granted(Samples.request()).attempt == base + 1)
       await store.close()
     }
   }

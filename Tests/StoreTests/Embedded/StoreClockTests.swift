@@ -34,14 +34,14 @@ struct StoreClockTests {
   @Test func `a new file has no time that the wall clock could be ahead of`() {
     let clock = clock(wall: Self.latest, latest: StoreInstant(milliseconds: 0))
     #expect(clock.now(boot: Self.boot) == Self.latest)
-    #expect(clock.delay == nil && clock.excess == nil && !clock.isSetBack)
+    #expect(clock.delay == nil && clock.excess == nil)
   }
 
   @Test func `within an hour of the file, time starts at the later of the two`() {
     for lead in [Self.hour, 8000, 0, Self.back(8000), Self.back(Self.hour)] {
       let clock = clock(wall: Self.latest + lead)
       #expect(clock.now(boot: Self.boot) == Self.latest + max(lead, 0))
-      #expect(clock.delay == nil && clock.excess == nil && !clock.isSetBack)
+      #expect(clock.delay == nil && clock.excess == nil)
     }
   }
 
@@ -50,7 +50,7 @@ struct StoreClockTests {
     for lead in [Self.hour + 1, Self.day] {
       let clock = clock(wall: Self.latest + lead)
       #expect(clock.now(boot: Self.boot + 1) == Self.latest + lead + 1)
-      #expect(clock.delay == lead && clock.excess == nil && !clock.isSetBack)
+      #expect(clock.delay == lead && clock.excess == nil)
     }
   }
 
@@ -58,13 +58,13 @@ struct StoreClockTests {
     for lag in [Self.hour + 1, Self.day] {
       let clock = clock(wall: Self.latest + Self.back(lag))
       #expect(clock.now(boot: Self.boot + 1) == Self.latest + Self.back(lag) + 1)
-      #expect(clock.delay == nil && clock.excess == lag && clock.isSetBack)
+      #expect(clock.delay == nil && clock.excess == lag)
     }
   }
 
   @Test func `times that an earlier version wrote by a clock in doubt count as written ahead`() {
     let right = clock(wall: Self.latest + 5000, high: Self.latest + Self.day)
-    #expect(right.delay == nil && right.excess == Self.day - 5000 && !right.isSetBack)
+    #expect(right.delay == nil && right.excess == Self.day - 5000)
     let ahead = clock(wall: Self.latest + Self.day, high: Self.latest + Self.day)
     #expect(ahead.delay == Self.day && ahead.excess == Self.day)
   }
@@ -110,7 +110,7 @@ struct StoreClockStartTests {
 
   /// Moves all times of the file, and the one that is noted beside it.
   private func shift(_ path: String, by span: Milliseconds, clock column: String = "latest") throws {
-    let latest = try edit(path) { database in
+    let progress = try edit(path) { database in
       try database.execute(
         sql: """
           UPDATE record SET at = at + ?1, first_seen = first_seen + ?1, expires_at = expires_at + ?1,
@@ -118,9 +118,9 @@ struct StoreClockStartTests {
             flags = CASE WHEN flags >> 8 > 0 THEN flags + (?1 << 8) ELSE flags END
           """, arguments: [span.count])
       try database.execute(sql: "UPDATE clock SET \(column) = latest + ?", arguments: [span.count])
-      return try Int64.fetchOne(database, sql: "SELECT latest FROM clock") ?? 0
+      return try FileProgress(in: database, latest: try ClockHistory(database).latest)
     }
-    let note = LockNote(reached: 0, latest: latest)
+    let note = LockNote.reached(progress)
     try Data(note.text(owner: 1).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
   }
 
@@ -287,6 +287,31 @@ struct StoreClockStartTests {
       #expect(third.figures.losses == 1)
       #expect(try await third.granted(Samples.again(before)).attempt > before.attempt)
       await third.close()
+    }
+  }
+
+  @Test func `a start that sets the time back and is killed makes nothing look older or lost`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let before = try await first.completed()
+      await first.close()
+      try shift(path, by: Self.twoDays)
+      // A start up to its commit: the file is two days behind the time that is noted.
+      let lock = try FileLock(of: path, refusesLoss: true)
+      let opened = try StoreFile.opened(path, refusesLoss: true, under: lock)
+      #expect(opened.loss == nil)
+      try opened.queue.close()
+      lock.release()
+      let note = LockNote(try String(contentsOfFile: path + ".lock", encoding: .utf8))
+      #expect(try #require(note.progress).latest > opened.progress.latest + Self.twoDays.count - 600_000)
+      for _ in 0..<2 {
+        let store = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+        #expect(store.figures.losses == 0)
+        #expect(try await store.find(before.id).name == .completed)
+        // A number above 1000000000 means a loss.
+        #expect(try await store.granted(Samples.request()).attempt == 1)
+        await store.close()
+      }
     }
   }
 }

@@ -61,6 +61,34 @@ extension WarningTests {
     #expect(found.map { $0.contains("defaults.outcomes: counts success under") } == [true, true], "\(found)")
   }
 
+  @Test(arguments: [
+    (
+      "retention: 1h, remember: 1h", "is 1h, as long as retention: a retry that comes later",
+      "write 1d or more"
+    ),
+    (
+      "retention: 2d, remember: 2d", "is 2d, as long as retention: a retry that comes later",
+      "write 4d or more"
+    ),
+    (
+      "retention: 1m, remember: 2m", "is 2m: a retry that comes later finds no record and runs again",
+      "1d or more"
+    ),
+    ("retention: 1m", nil, ""), ("retention: 1h, remember: 24h", nil, ""), ("remember: 30h", nil, ""),
+    ("retention: 1m, remember: 1m, key: {from: [payload]}", nil, ""),
+    ("retention: 1m, remember: 1m, idempotency: off", nil, ""),
+  ])
+  func `a key that is forgotten early is warned of`(members: String, text: String?, remedy: String) throws {
+    let found = try warnings(route(members))
+    #expect(found.count == (text == nil ? 0 : 1), "\(found)")
+    guard let text, let warning = found.first else { return }
+    #expect(warning.contains("routes[0].remember: \(text)") && warning.contains(remedy), "\(warning)")
+    let inherited = try warnings(
+      upstream + "defaults: {caller: {parts: [address]}, \(members)}\n"
+        + "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n")
+    #expect(inherited.map { $0.contains("defaults.remember: \(text)") } == [true], "\(inherited)")
+  }
+
   @Test func `a route that keeps no response is warned of`() throws {
     let warning =
       "keeps no response that has a body: the next delivery of a request that has succeeded gets 409"

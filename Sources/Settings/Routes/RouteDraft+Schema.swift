@@ -73,7 +73,7 @@ extension RouteDraft {
       "the time for which a response is replayed")
     Member(
       "remember", \.policy.remember, .duration(atLeast: .seconds(1)),
-      "the time for which a key is remembered; at least `retention`"
+      "the time for which a key is remembered, and after which a retry runs again; at least `retention`"
     ).standard("twice `retention`, at least `24h`")
     Member(
       "unknown_retention", \.policy.unknownRetention, .duration(atLeast: .seconds(1)),

@@ -57,3 +57,17 @@ extension RoutePolicy {
     retries?.on.contains(where: OutcomeTable.ofIntermediaries.contains) ?? false
   }
 }
+
+extension RoutePolicy {
+  /// The reason why a late retry runs again instead of getting 409 key_expired; `nil` if there is none. An equal
+  /// payload that is the key may be wanted again.
+  var rememberWarning: String? {
+    guard isEnforced, !key.from.contains(.payload), remember == retention || remember < .seconds(24 * 3600)
+    else { return nil }
+    let least = max(.seconds(24 * 3600), min(TimeSpan.max, retention + retention))
+    return
+      "is \(TimeSpan.text(remember))\(remember == retention ? ", as long as retention" : ""): a retry that comes later "
+      + "finds no record and runs again; write \(TimeSpan.text(least)) or more, by which it gets 409 key_expired, or take "
+      + "this out for the default"
+  }
+}

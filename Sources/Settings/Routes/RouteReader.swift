@@ -99,6 +99,7 @@ struct RouteReader {
     inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
     inherited.warn(policy.fingerprintWarnings, section, "fingerprint")
     inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")
+    inherited.warn([policy.rememberWarning].compactMap(\.self), section, "remember")
     inherited.warn([policy.forwardKeyWarning].compactMap(\.self), section, "forward_key", "behind")
   }
 

@@ -317,6 +317,10 @@ struct RouteRefusalTests {
       "fingerprint: {body: none, ignore: [/a]}", 34, "fingerprint.ignore",
       "is for body: auto alone; take it out, or write body: auto"
     ),
+    (
+      "outcomes: {deleted: [404]}", 11, "outcomes.deleted",
+      "is for rules alone: write all of outcomes as rules, such as [{status: 404, is: deleted}]"
+    ),
     ("outcomes: {done: [500]}", 11, "outcomes.done", "unknown member; allowed are final, retry, unknown"),
   ]) func `a route with a fault is refused`(members: String, column: Int, path: String, message: String) {
     #expect(issues(route(members)) == ["2:\(offset + column): routes[0].\(path): \(message)"])

@@ -50,6 +50,8 @@ struct OutcomePatterns {
       }
       lists[outcome] = elements[outcome]?.map(\.pattern)
     }
+    section.refuse(
+      ["deleted"], "is for rules alone: write all of outcomes as rules, such as [{status: 404, is: deleted}]")
     refuseOverlaps(elements)
   }
 

@@ -124,12 +124,15 @@ struct CallerFormTests {
   }
 
   @Test func `credentials of one scheme are read, and warned of where they alone say who calls`() throws {
-    for (text, part) in [("basic:user", CallerPart.basicUser), ("sigv4:access_key", .signingKey)] {
+    for (text, part, proof) in [
+      ("basic:user", CallerPart.basicUser, "header:Authorization or jwt:sub"),
+      ("sigv4:access_key", .signingKey, "address or client_certificate"),
+    ] {
       let alone = try load(file("\"\(text)\""))
       #expect(alone.routes[0].caller?.parts == [part] && part.text == text)
       #expect(
         alone.ownWarnings.map(\.description).count {
-          $0.contains("has no part that is a credential (\(text))")
+          $0.contains("has no part that is a credential (\(text))") && $0.hasSuffix("such as \(proof)")
         } == 1)
       let both = try load(file("\"\(text)\", \"header:X-Proof\""))
       #expect(!both.ownWarnings.map(\.description).contains { $0.contains("credential") })

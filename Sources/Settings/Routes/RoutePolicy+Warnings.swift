@@ -98,10 +98,15 @@ extension RoutePolicy {
   }
 
   /// The reason why another client may get a caller's responses.
+  ///
+  /// A signature is different in each delivery, so that the field that holds it would refuse all requests.
   private static func proofWarning(_ parts: [CallerPart]) -> String {
-    "has no part that is a credential (\(parts.map(\.text).joined(separator: " and "))): whoever knows another client's "
+    let isSigned = parts.flatMap(\.alternatives).contains(.signingKey)
+    let proof = isSigned ? "address or client_certificate" : "header:Authorization or jwt:sub"
+    return
+      "has no part that is a credential (\(parts.map(\.text).joined(separator: " and "))): whoever knows another client's "
       + "key and payload gets its recorded response, which the backend is not asked about; add what proves the client, "
-      + "such as header:Authorization or jwt:sub"
+      + "such as \(proof)"
   }
 
   /// The reason why a retry may have another caller and run again.

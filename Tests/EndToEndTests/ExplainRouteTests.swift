@@ -69,4 +69,19 @@ struct ExplainRouteTests {
     #expect(output.contains("\nbody         may pause for 2m (the route's body_timeout)\n"), "\(output)")
     #expect(try await !Self.explain("").contains("\nbody "))
   }
+
+  @Test(arguments: [
+    (", retention: 1h", "replayed for 1h, remembered for 1d, after which a retry runs again;"),
+    (", record: status", "known to have ended for 1d, remembered for 2d, after which a retry runs again;"),
+  ])
+  func `the time after which a retry runs again is shown`(members: String, expected: String) async throws {
+    let output = try await Self.explain(members)
+    #expect(output.contains("\nkept         \(expected)"), "\(output)")
+  }
+
+  @Test func `a record without its response is not said to have its fields`() async throws {
+    let output = try await Self.explain(", record: status, set_cookie: keep")
+    #expect(output.contains("status and Location of the response (record: status), no body\n"), "\(output)")
+    #expect(!output.contains("cookies") && !output.contains("without the fields"), "\(output)")
+  }
 }

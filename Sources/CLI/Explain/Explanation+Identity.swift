@@ -133,18 +133,11 @@ extension Explanation {
     let prefix = name.map { "\($0); " } ?? ""
     add(
       "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])
-    let response =
-      switch policy.record {
-      case _ where policy.shadow: "the status of the response"
-      case .status: "status and Location of the response (record: status), no body"
-      case .response: "response of up to \(policy.maxResponseBody) bytes"
-      }
-    add(
-      "stored",
-      [place, response + sealed + compressed + cookies(policy), "without the fields \(unrecorded(policy))"])
+    add("stored", [place] + stored(policy))
     add(
       "kept",
-      "replayed for \(policy.retention.text), remembered for \(policy.remember.text); an unknown outcome for "
+      "\(recordsResponse(policy) ? "replayed" : "known to have ended") for \(policy.retention.text), remembered for "
+        + "\(policy.remember.text), after which a retry runs again; an unknown outcome for "
         + "\(policy.unknownRetention.text); a claim for \(policy.lease.text) without renewal")
     add("outcomes", outcomes(of: policy))
     let duplicates =
@@ -172,6 +165,18 @@ extension Explanation {
     case .redis(let redis): "in Redis, \(redis.place), namespace \(settings.store.namespace)"
     }
   }
+
+  /// The part of a response that a record of the route has.
+  private func stored(_ policy: RoutePolicy) -> [String] {
+    if policy.shadow { return ["the status of the response"] }
+    guard recordsResponse(policy) else {
+      return ["status and Location of the response (record: status), no body"]
+    }
+    let response = "response of up to \(policy.maxResponseBody) bytes"
+    return [response + sealed + compressed + cookies(policy), "without the fields \(unrecorded(policy))"]
+  }
+
+  private func recordsResponse(_ policy: RoutePolicy) -> Bool { policy.record == .response && !policy.shadow }
 
   private var sealed: String { settings.store.encryption == nil ? "" : ", sealed with the client's key" }
 

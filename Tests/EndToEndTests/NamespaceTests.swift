@@ -58,6 +58,44 @@ struct NamespaceTests {
     }
   }
 
+  /// Starts with a configuration that is refused first. Returns the file with the line that accepts it.
+  private func startAccepted(_ rig: Rig, _ configuration: Configuration) async throws -> String {
+    try await rig.semel.kill()
+    try rig.semel.configure(rig.text(of: configuration))
+    let refused = try rig.semel.launch()
+    #expect(try await refused.exit() == .code(78))
+    let text = rig.text(of: configuration) + (try Rig.acceptance(in: refused.errors))
+    try rig.semel.configure(text)
+    try await rig.semel.start()
+    return text
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a line that stays in a file does not accept its change again after the way back`(store: StoreKind)
+    async throws
+  {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order("k")
+      var changed = rig.configuration
+      changed.route["caller"] = "{parts: [address]}"
+      let forth = try await startAccepted(rig, changed)
+      expectExecuted(try await rig.order("k"))
+      let back = try await startAccepted(rig, rig.configuration)
+      expectReplayed(try await rig.order("k"), of: first)
+      expectExecuted(try await rig.order("later"))
+
+      try await rig.semel.kill()
+      try rig.semel.configure(forth)
+      #expect(try await rig.semel.launch().exit() == .code(78))
+      try rig.semel.configure(back)
+      try await rig.semel.start()
+      expectReplayed(try await rig.order("later"), 201)
+      try await rig.reload(forth)
+      #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("reload refused"))
+      #expect(rig.backend.runs(of: "later") == 1)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases, ["listener", "admin"])
   func `a start that finds an address in use enters no identity`(store: StoreKind, taken: String) async throws
   {

@@ -26,6 +26,16 @@ func route(_ members: String) -> String {
   upstream + "routes: [{name: r, caller: {parts: [address]}, \(members)}]\n"
 }
 
+/// The verdict on a reload: that of the plan, and then that of a namespace that remembers the old configuration.
+func reloadVerdict(from old: Settings, to new: Settings) -> ReloadPlan {
+  let plan = ReloadPlan(from: old, to: new)
+  let text = NamespaceRegister.judge(KnownConfiguration(old), in: nil).text
+  guard plan == .apply, let change = NamespaceRegister.judge(KnownConfiguration(new), in: text).change,
+    change.digest != new.acceptedChange
+  else { return plan }
+  return .refuse(change.refusal)
+}
+
 extension Settings {
   /// The warnings but for the one that nothing is protected, which many tests leave out as beside their point.
   var ownWarnings: [SettingsIssue] {

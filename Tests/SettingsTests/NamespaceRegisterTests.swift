@@ -115,6 +115,32 @@ struct NamespaceRegisterTests {
     #expect(Self.judge(first, after: [first, second]).members == ["routes[0].caller"])
   }
 
+  @Test func `a digest accepts its change once, also after the way back`() throws {
+    let (first, second) = (try Self.configuration("/a"), try Self.configuration("/a", caller: "header:x"))
+    var text = NamespaceRegister.judge(first, in: nil).text
+    var digests: Set<ConfigurationChange.Digest> = []
+    for own in [second, first, second, first] {
+      let judgement = NamespaceRegister.judge(own, in: text)
+      digests.insert(try #require(judgement.change).digest)
+      text = judgement.text
+      // Another node of the same rollout needs no digest.
+      #expect(NamespaceRegister.judge(own, in: text).changesNothing)
+    }
+    #expect(digests.count == 4)
+  }
+
+  @Test func `routes that are appended leave a digest used`() throws {
+    let (first, second) = (Self.orders, Self.orders.replacing("address", with: "\"header:x\""))
+    var text = NamespaceRegister.judge(try Self.configuration(routes: first), in: nil).text
+    let accepted = NamespaceRegister.judge(try Self.configuration(routes: second), in: text)
+    text = accepted.text
+    for routes in ["\(second), \(Self.hooks)", "\(first), \(Self.hooks)", first] {
+      text = NamespaceRegister.judge(try Self.configuration(routes: routes), in: text).text
+    }
+    let again = NamespaceRegister.judge(try Self.configuration(routes: second), in: text)
+    #expect(try #require(again.change).digest != accepted.change?.digest)
+  }
+
   @Test func `of the reasons of large configurations the first ones are listed`() throws {
     func configuration(_ count: Int) throws -> KnownConfiguration {
       try Self.configuration(
@@ -196,7 +222,7 @@ struct NamespaceRegisterTests {
     let change = try #require(judgement.change)
     #expect(change.refusal.map(\.member) == ["store.namespace", "allow_identity_change"])
     #expect(change.refusal[0].message.contains("start that version"))
-    #expect(judgement.text == Self.judge(own, after: []).text)
+    #expect(NamespaceRegister.judge(own, in: judgement.text).changesNothing)
     #expect(NamespaceRegister.judge(own, in: text + " ").change?.digest != change.digest)
   }
 }
@@ -205,8 +231,10 @@ struct NamespaceRegisterTests {
 /// wrote.
 struct EarlierNamespaceTests {
   /// A text as earlier versions wrote it.
-  private static func text(_ configurations: String...) -> String {
-    #"{"configurations":[\#(configurations.joined(separator: ","))],"version":1}"#
+  private static func text(_ configurations: String..., accepted: ConfigurationChange.Digest? = nil) -> String
+  {
+    let head = accepted.map { "\"accepted\":\"\($0)\"," } ?? ""
+    return #"{\#(head)"configurations":[\#(configurations.joined(separator: ","))],"version":1}"#
   }
 
   private static let proxies = "e3b0c44298fc1c14"
@@ -314,8 +342,7 @@ struct EarlierNamespaceTests {
     let judgement = NamespaceRegister.judge(third, in: text)
     #expect(judgement.members == ["routes[0].match", "routes"])
     // Once it is accepted, it is alone.
-    #expect(
-      judgement.text
-        == Self.text(Self.record(path: "/c", at: "10.0.0.3:80", upstream: "third")))
+    let record = Self.record(path: "/c", at: "10.0.0.3:80", upstream: "third")
+    #expect(judgement.text == Self.text(record, accepted: judgement.change?.digest))
   }
 }

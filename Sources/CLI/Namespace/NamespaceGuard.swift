@@ -45,6 +45,8 @@ actor NamespaceGuard {
   private var mayEnter = false
   /// Whether `settings` were entered in the namespace.
   private var isEntered = false
+  /// The namespace's text when this process last compared or entered a configuration; `nil` if there was none yet.
+  private var held: String?
   /// The namespace's text at the latest review, which is not compared again while it stays the same.
   private var reviewed: String?
   private var warned: Set<String> = []
@@ -70,7 +72,8 @@ actor NamespaceGuard {
   /// Compares the configuration without entering it, so that a start that fails later leaves the namespace unchanged.
   func compare() async -> Verdict {
     do throws(StoreError) {
-      let judgement = judge(settings, in: try await facts.fact(.configurations))
+      held = try await facts.fact(.configurations)
+      let judgement = judge(settings, in: held)
       guard let change = judgement.change, change.digest != settings.acceptedChange else { return .accepted }
       return .refused(change.refusal.map(\.description))
     } catch {
@@ -96,20 +99,29 @@ actor NamespaceGuard {
   /// Repeats `begin` if it was called before.
   func beginAgain() async -> Admission { mayEnter ? await begin() : admission }
 
-  /// Returns the reasons against a configuration that is about to be used; none if the store cannot be reached now.
+  /// Returns the reasons against a configuration that is about to be used.
+  ///
+  /// While the store cannot be reached, the namespace counts as it was last known, and no digest is accepted, since the
+  /// change could not be entered.
   func adopt(_ settings: Settings) async -> [String] {
     do throws(StoreError) {
       let changes = try await enter(settings)
       guard changes.isEmpty else { return changes }
     } catch {
+      let judgement = held.map { judge(settings, in: $0) }
+      if let change = judgement?.change { return change.refusal.map(\.description) + [Self.unreached] }
       logger.warning(
         "the namespace could not be read, so that another node may identify requests differently",
         metadata: ["error": "\(error)"])
       isEntered = false
+      held = judgement?.text ?? held
     }
     self.settings = settings
     return []
   }
+
+  private static let unreached =
+    "store: cannot be reached now, so that no change of identity can be entered; reload again once it can"
 
   /// Checks for configurations that other nodes have entered in the meantime.
   func review() async {
@@ -128,7 +140,9 @@ actor NamespaceGuard {
     var text = try await facts.fact(.configurations)
     let isNew = text == nil
     while true {
-      let judgement = judge(settings, in: text)
+      held = text ?? held
+      // A namespace that has come back empty is the one that it was.
+      let judgement = judge(settings, in: held)
       if let change = judgement.change {
         let reasons = change.refusal.map(\.description)
         guard change.digest == settings.acceptedChange else { return reasons }
@@ -136,11 +150,11 @@ actor NamespaceGuard {
           reasons.dropLast(),
           of: "requests are identified in another way from now on, as allow_identity_change permits")
       }
-      guard let new = judgement.text else { break }
-      let now = try await facts.replace(.configurations, text, with: new)
-      if now == new { break }
-      text = now
+      guard let new = judgement.text ?? (text == nil ? held : nil) else { break }
+      text = try await facts.replace(.configurations, text, with: new)
+      guard text != new else { break }
     }
+    held = text ?? held
     isEntered = true
     await register(settings, isNew: isNew)
     return []

@@ -68,7 +68,10 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 extension KnownConfiguration {
   /// The change by which a configuration that takes this one's place may lose records; `nil` if each request of before
   /// finds its record.
-  func change(to new: KnownConfiguration) -> ConfigurationChange? {
+  ///
+  /// - Parameter accepted: The digest of the namespace's latest accepted change, which makes this one's digest differ
+  ///   from that of the same change at another time.
+  func change(to new: KnownConfiguration, after accepted: String?) -> ConfigurationChange? {
     guard !protectsNothing else { return nil }
     let changes = IdentityChange.all(from: routes, to: new.routes)
     var reasons = IdentityChange.reasons(for: changes, to: new.routes)
@@ -77,7 +80,7 @@ extension KnownConfiguration {
     if new.renamesAuthorities(of: self) { reasons.append(Self.authorities) }
     guard !reasons.isEmpty else { return nil }
     let subject = Subject(
-      lost: changes.map(\.route), routes: new.routes, members: reasons.map(\.member),
+      accepted: accepted, lost: changes.map(\.route), routes: new.routes, members: reasons.map(\.member),
       proxies: [proxies, new.proxies], secrets: [idSecret, new.idSecret],
       authorities: [self, new].map { ($0.authorities ?? [:]).values.sorted() })
     return ConfigurationChange(reasons: reasons, digest: .init(Self.sha256(of: subject)))
@@ -86,6 +89,7 @@ extension KnownConfiguration {
   /// The parts of two configurations that a change's digest covers. Addresses of this machine are none of them, so that
   /// all nodes accept one digest.
   private struct Subject: Encodable {
+    let accepted: String?
     let lost: [RouteIdentity]
     let routes: [RouteIdentity]
     let members: [String]

@@ -7,6 +7,9 @@ import Idempotency
 /// configuration, and another one takes its place only if all requests of before find their records, or if its file
 /// accepts the change. Another service needs a namespace of its own.
 ///
+/// The digest of each accepted change is kept, and is part of the next one's: a line that stays in a file accepts no
+/// second change.
+///
 /// Earlier versions let several configurations share a namespace. Each of them may go on, or be followed, until one is
 /// accepted in the place of all.
 public struct NamespaceRegister: Codable, Sendable {
@@ -23,8 +26,13 @@ public struct NamespaceRegister: Codable, Sendable {
 
   private var version = Self.version
   private var configurations: [KnownConfiguration]
+  /// The digest of the latest change that was accepted; `nil` if there was none, and in earlier versions.
+  private var accepted: String?
 
-  private init(_ configurations: [KnownConfiguration]) { self.configurations = configurations }
+  private init(_ configurations: [KnownConfiguration], accepted: String? = nil) {
+    self.configurations = configurations
+    self.accepted = accepted
+  }
 
   /// Reads a namespace's text; `nil` for a text of another version.
   private init?(_ text: String) {
@@ -38,26 +46,32 @@ public struct NamespaceRegister: Codable, Sendable {
   ///
   /// - Parameter text: The namespace's text; `nil` for a namespace that has none yet.
   public static func judge(_ own: KnownConfiguration, in text: String?) -> Judgement {
-    let alone = Self([own]).text
-    guard let text else { return Judgement(text: alone) }
+    guard let text else { return Judgement(text: Self([own]).text) }
     guard let register = Self(text) else {
       let digest = ConfigurationChange.Digest(.sha256(of: Array("\(text) \(own.digest)".utf8)))
-      return Judgement(
-        text: alone, change: ConfigurationChange(reasons: [unreadable], digest: digest))
+      return accepting(ConfigurationChange(reasons: [unreadable], digest: digest), to: own)
     }
     let moved = register.configurations.flatMap { $0.movedUpstreams(in: own) }
     guard !register.configurations.contains(own) else { return Judgement(movedUpstreams: moved) }
     let remembered = register.configurations.filter { !$0.protectsNothing }.map {
-      (configuration: $0, change: $0.change(to: own))
+      (configuration: $0, change: $0.change(to: own, after: register.accepted))
     }
     let changes = remembered.compactMap(\.change)
     if changes.isEmpty || changes.count < remembered.count {
       let others = remembered.filter { $0.change != nil }.map(\.configuration)
-      return Judgement(text: Self(others + [own]).text, movedUpstreams: moved)
+      return Judgement(text: Self(others + [own], accepted: register.accepted).text, movedUpstreams: moved)
     }
     var change = ConfigurationChange.all(changes)
     change.reasons.append(otherService)
-    return Judgement(text: alone, change: change, movedUpstreams: moved)
+    return accepting(change, to: own, movedUpstreams: moved)
+  }
+
+  /// The judgement on a configuration that is alone in the namespace once its change is accepted.
+  private static func accepting(
+    _ change: ConfigurationChange, to own: KnownConfiguration, movedUpstreams: [String] = []
+  ) -> Judgement {
+    let text = Self([own], accepted: change.digest.text).text
+    return Judgement(text: text, change: change, movedUpstreams: movedUpstreams)
   }
 
   private var text: String {

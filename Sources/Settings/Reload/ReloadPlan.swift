@@ -1,7 +1,5 @@
-import Idempotency
-import Wire
-
-/// The effect of a changed configuration on a running Semel, which applies all of it or nothing.
+/// The effect of a changed configuration on a running Semel, which applies all of it or nothing. The identity of
+/// requests is no part of it: that is compared with the namespace.
 public enum ReloadPlan: Hashable, Sendable {
   case apply
   /// The old configuration stays in use. The array contains all reasons, at least one.
@@ -23,7 +21,7 @@ public enum ReloadPlan: Hashable, Sendable {
   }
 
   public init(from old: Settings, to new: Settings) {
-    let reasons = Self.fixed(old, new) + Self.identities(old, new)
+    let reasons = Self.fixed(old, new)
     self = reasons.isEmpty ? .apply : .refuse(reasons)
   }
 }
@@ -55,15 +53,5 @@ extension ReloadPlan {
     // A change that no member of the schema states must not be ignored silently.
     if names.isEmpty, adopted != new { names.append("a setting that a reload cannot change") }
     return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
-  }
-
-  /// The reasons by which requests would find other records. Members that cannot change live are left out.
-  private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {
-    var adopted = old
-    Settings.schema.adopt(new, into: &adopted)
-    guard let change = KnownConfiguration(old).change(to: KnownConfiguration(adopted)),
-      change.digest != new.acceptedChange
-    else { return [] }
-    return change.refusal
   }
 }

@@ -220,6 +220,54 @@ struct NamespaceTests {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `a node that was refused late is repaired by a reload`(goesBack: Bool) async throws {
+    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+      let first = try await rig.order("k")
+      var wrong = rig.configuration
+      wrong.route["caller"] = "{parts: [address]}"
+      try await restart(rig) { $0 = wrong }
+      rig.redis?.stop()
+      try rig.semel.launch()
+      try await rig.semel.page("/readyz", becomes: 503)
+      try await rig.redis?.start()
+      let refusal = try await rig.semel.process.line(containing: "in the file accepts this very change")
+      try await rig.semel.process.line(containing: "no protected request is served")
+
+      let acceptance = try Rig.acceptance(in: refusal)
+      try await rig.reload(rig.text(of: goesBack ? rig.configuration : wrong) + (goesBack ? "" : acceptance))
+      try await rig.semel.page("/readyz", becomes: 200)
+      if goesBack {
+        expectReplayed(try await rig.order("k"), of: first)
+      } else {
+        expectExecuted(try await rig.order("k"))
+      }
+      #expect(rig.backend.runs(of: "k") == (goesBack ? 1 : 2))
+      try await rig.semel.counter("semel_store_connections_up", isAtLeast: 1)
+    }
+  }
+
+  @Test func `a reload without the store is compared with what was in force`() async throws {
+    let configuration = Configuration(store: .redis, top: ["workers": "1"], isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let first = try await rig.order("k")
+      var changed = rig.configuration
+      changed.route["caller"] = "{parts: [address]}"
+      try rig.semel.configure(rig.text(of: changed))
+      let acceptance = try Rig.acceptance(in: try await checkLive(rig).errors)
+      rig.redis?.stop()
+      try await rig.reload(rig.text(of: changed) + acceptance)
+      let page = try await rig.semel.admin.send("GET", "/readyz").text
+      #expect(page.contains("store: cannot be reached now") && page.contains("reload refused"), "\(page)")
+      try await rig.reload { $0.route["retention"] = "3h" }
+      #expect(try await !rig.semel.admin.send("GET", "/readyz").text.contains("reload refused"))
+      try await rig.redis?.start()
+      expectReplayed(try await rig.order("k") { $0.problem == nil }, of: first)
+      try await rig.reload(rig.text(of: changed) + acceptance)
+      expectExecuted(try await rig.order("k"))
+    }
+  }
+
   @Test func `a store that is reached late is compared, and served from then on`() async throws {
     try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
       let first = try await rig.order("k")

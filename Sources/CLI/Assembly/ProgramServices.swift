@@ -157,6 +157,7 @@ extension ProgramServices {
       renewFiles()
       proxy.adopt(StopDurations(settings))
       log.threshold.level = Logger.Level(settings.log.level)
+      await store.namespace.endReload()
     }
   }
 

@@ -13,12 +13,13 @@ actor NamespaceGuard {
   /// The pause between attempts until the store is reached for the first time.
   static let firstInterval = Duration.milliseconds(250)
 
-  /// The outcome of the first comparison.
+  /// Whether protected requests are served with the configuration in use.
   enum Admission: Sendable, Equatable {
     /// The store has not been reached yet, for the given reason.
     case pending(String)
     case admitted
-    /// The configuration identifies requests differently from the previous one. Contains all reasons.
+    /// The configuration identifies requests differently from the previous one. Contains all reasons. A reload, or
+    /// another node, may mend that.
     case refused([String])
   }
 
@@ -43,6 +44,8 @@ actor NamespaceGuard {
   private var settings: Settings
   /// Whether the listeners are bound, so that the configuration may be entered.
   private var mayEnter = false
+  /// Whether a reload has adopted `settings`, and not all event loops use them yet.
+  private var isReloading = false
   /// Whether `settings` were entered in the namespace.
   private var isEntered = false
   /// The namespace's text when this process last compared or entered a configuration; `nil` if there was none yet.
@@ -89,17 +92,20 @@ actor NamespaceGuard {
     do throws(StoreError) {
       let changes = try await enter(settings)
       try await logSecret?.agree()
+      // The comparison may have been of a configuration that a reload replaces.
+      guard !isReloading else { return admission }
       state.withLock { $0 = changes.isEmpty ? .admitted : .refused(changes) }
     } catch {
-      state.withLock { $0 = .pending(error.text) }
+      state.withLock { if case .pending = $0 { $0 = .pending(error.text) } }
     }
     return admission
   }
 
-  /// Repeats `begin` if it was called before.
-  func beginAgain() async -> Admission { mayEnter ? await begin() : admission }
+  /// Repeats `begin` if it was called before, and no reload is under way: nothing is admitted by settings that are not in
+  /// use yet.
+  func beginAgain() async -> Admission { mayEnter && !isReloading ? await begin() : admission }
 
-  /// Returns the reasons against a configuration that is about to be used.
+  /// Returns the reasons against a configuration that is about to be used. `endReload` has to follow if there are none.
   ///
   /// While the store cannot be reached, the namespace counts as it was last known, and no digest is accepted, since the
   /// change could not be entered.
@@ -117,8 +123,12 @@ actor NamespaceGuard {
       held = judgement?.text ?? held
     }
     self.settings = settings
+    isReloading = true
     return []
   }
+
+  /// Called once every event loop uses the adopted configuration.
+  func endReload() { isReloading = false }
 
   private static let unreached =
     "store: cannot be reached now, so that no change of identity can be entered; reload again once it can"

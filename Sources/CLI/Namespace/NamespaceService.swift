@@ -2,7 +2,7 @@ import Logging
 import ServiceLifecycle
 import Store
 
-/// Checks the namespace for configurations of other nodes, and allows claims once the first comparison has succeeded.
+/// Checks the namespace for configurations of other nodes, and allows claims once a comparison has succeeded.
 struct NamespaceService: Service {
   let namespace: NamespaceGuard
   let stores: [RedisStore]
@@ -18,15 +18,17 @@ struct NamespaceService: Service {
   }
 
   private var pause: Duration {
-    if case .pending = namespace.admission { NamespaceGuard.firstInterval } else { NamespaceGuard.interval }
+    namespace.admission == .admitted ? NamespaceGuard.interval : NamespaceGuard.firstInterval
   }
 
   private func step() async {
-    guard case .pending = namespace.admission else { return await namespace.review() }
-    follow(await namespace.beginAgain())
+    let before = namespace.admission
+    guard before != .admitted else { return await namespace.review() }
+    let now = await namespace.beginAgain()
+    if now != before { follow(now) }
   }
 
-  /// Applies the outcome of the first comparison, once.
+  /// Applies the outcome of a comparison.
   func follow(_ admission: NamespaceGuard.Admission) {
     switch admission {
     case .pending: break

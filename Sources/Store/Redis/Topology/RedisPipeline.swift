@@ -92,9 +92,14 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   /// Takes the comparison of the configuration with its namespace's.
   func take(_ comparison: RedisConditions.Comparison) {
+    let before = conditions.comparison
     conditions.comparison = comparison
-    // It is reported even while Redis is unreachable.
-    if case .refused = comparison { publishStatus() }
+    if case .refused = comparison {
+      // It is reported even while Redis is unreachable.
+      publishStatus()
+    } else if case .refused = before, link.isUp {
+      publishStatus()
+    }
   }
 
   private func publishStatus() {

@@ -83,7 +83,9 @@ struct CallerAlternativesTests {
       let alice = try await Self.order(rig, [Self.bearer("alice")])
       expectExecuted(alice)
       expectRefused(try await Self.order(rig, [("Cookie", "sid=1")]), 401, "caller_unknown", retryable: false)
-      try await rig.reload { $0.route["caller"] = Self.caller }
+      var changed = rig.configuration
+      changed.route["caller"] = Self.caller
+      try await rig.reloadAccepted(changed)
       expectExecuted(try await Self.order(rig, [("Cookie", "sid=1")]))
       expectReplayed(try await Self.order(rig, [Self.bearer("alice"), ("Cookie", "sid=1")]), of: alice)
       #expect(rig.backend.requests.count == 2)

@@ -241,20 +241,21 @@ struct CallerFormTests {
     #expect(issues(route("key: {placeholders: none}")).first?.contains("must be refuse or accept") == true)
   }
 
-  /// A namespace remembers whether a request without a part had a record.
-  @Test(arguments: [("refuse", true), ("allow", false)])
-  func `an alternative may be added where no caller is anonymous`(anonymous: String, isSame: Bool) throws {
-    func known(_ parts: String) throws -> KnownConfiguration {
-      KnownConfiguration(try load(file(parts, ", anonymous: \(anonymous)")))
+  @Test func `an alternative that is added is a change, since callers may once have been anonymous`() throws {
+    func judge(_ parts: String, _ anonymous: String, in text: String?) throws -> NamespaceRegister.Judgement {
+      NamespaceRegister.judge(
+        KnownConfiguration(try load(file(parts, ", anonymous: \(anonymous)"))), in: text)
     }
-    let (one, two) = (try known(#""jwt:sub""#), try known(#""jwt:sub | cookie:sid""#))
-    let text = try #require(NamespaceRegister.judge(one, in: nil).text)
-    let judgement = NamespaceRegister.judge(two, in: text)
-    #expect(judgement.members == (isSame ? [] : ["routes[0].caller"]))
-    // An earlier version did not remember it.
-    let earlier = text.replacing(#""anonymous":"\#(anonymous)","#, with: "")
-    #expect(earlier != text)
-    #expect(NamespaceRegister.judge(two, in: earlier).members == ["routes[0].caller"])
-    #expect(NamespaceRegister.judge(one, in: earlier).change == nil)
+    let (one, two) = (#""jwt:sub""#, #""jwt:sub | cookie:sid""#)
+    let allowed = try #require(try judge(one, "allow", in: nil).text)
+    let refused = try judge(one, "refuse", in: allowed)
+    #expect(refused.change == nil)
+    // An earlier version did not remember who may be anonymous.
+    let earlier = allowed.replacing(#""anonymous":"allow","#, with: "")
+    #expect(earlier != allowed)
+    for text in [allowed, try #require(refused.text), earlier] {
+      #expect(try judge(two, "refuse", in: text).members == ["routes[0].caller"])
+      #expect(try judge(one, "refuse", in: text).change == nil)
+    }
   }
 }

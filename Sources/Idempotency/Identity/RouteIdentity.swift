@@ -16,7 +16,7 @@ public struct RouteIdentity: Codable, Hashable, Sendable {
   let shadow: Bool?
   /// The caller's parts; `nil`, like the members below, for a route that protects nothing.
   let caller: [String]?
-  /// The treatment of a missing part; `nil` for a shared caller, and in the records of earlier versions.
+  /// The treatment of a missing part, for earlier versions, which compare it; `nil` for a shared caller.
   let anonymous: String?
   let keys: [String]?
   /// The places of a batch's items and of their keys, if the route takes batches.
@@ -125,8 +125,8 @@ extension RouteIdentity {
   /// same.
   ///
   /// A key source that is added after the others changes no id: a request with a key in an earlier source keeps that
-  /// key, and a request without one has no record. The same holds for alternatives of a caller's part, unless a request
-  /// without the earlier ones has a record as an anonymous caller's. Nor does it change an id whether a part is optional.
+  /// key, and a request without one has no record. Nor does it change an id whether a part is optional. An alternative
+  /// that is added to a caller's part may change ids: callers without the earlier ones may once have been anonymous.
   public func changes(to other: RouteIdentity) -> [String] {
     var members: [String] = []
     if !keepsCallers(in: other) { members.append("caller") }
@@ -146,13 +146,7 @@ extension RouteIdentity {
   }
 
   private func keepsCallers(in other: RouteIdentity) -> Bool {
-    let (old, new) = (caller ?? [], other.caller ?? [])
-    return old.count == new.count
-      && zip(old, new).allSatisfy { old, new in
-        let (before, after) = (Self.required(old), Self.required(new))
-        let mayBeMissing = anonymous != CallerPolicy.Anonymous.refuse.rawValue || before != old
-        return before == after || !mayBeMissing && after.hasPrefix(before + CallerPart.separator)
-      }
+    (caller ?? []).map(Self.required) == (other.caller ?? []).map(Self.required)
   }
 
   /// The text of a caller's part without the mark of an optional one.

@@ -169,7 +169,7 @@ extension RouteDraft.Caller {
         "a list of \(CallerPart.allowed); jwt:CLAIM@cookie:NAME and jwt:CLAIM@header:NAME for tokens in other places",
       "the parts of a request that say who its caller is; of alternatives the first that it has",
       show: { .texts($0.map(\.text)) }, read: { $0.readParts($1) }
-    ).identity("but for alternatives added at the end").standard("required")
+    ).identity().standard("required")
     Member("anonymous", \.policy.anonymous, .word, "`allow`: a missing part counts as an empty one")
     Member(
       "schemes", \.policy.schemes, .schemes,

@@ -181,7 +181,7 @@ struct StoreClockStartTests {
         try database.execute(sql: "UPDATE clock SET latest = latest - ?", arguments: [Self.twoDays.count])
         return try Int64.fetchOne(database, sql: "SELECT latest FROM clock") ?? 0
       }
-      let note = LockNote(reached: 0, latest: latest)
+      let note = LockNote.reached(FileProgress(start: 1, latest: latest))
       try Data(note.text(owner: 1).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
       #expect(try await start(path, warning: Self.ended).count == 1)
       for (old, new) in zip(before.joined(), try ends(path).joined()) {

@@ -70,7 +70,7 @@ struct ReloadPlanTests {
     ("- name: orders", "- {name: new, match: {path: /new}, idempotency: off}\n  - name: orders"),
     ("idempotency: off\n", "idempotency: off\n    match: {path: /open}\n  - {name: new, idempotency: off}\n"),
     ("  - name: open\n    idempotency: off\n", ""),
-    ("idempotency: off", "caller: {parts: [address]}"),
+    ("idempotency: off", "match: {path: /open}\n    caller: {parts: [address]}"),
     // Another name alone is the same identity where records go by the path.
     ("name: orders", "name: purchases"),
     // Sources behind the others, and who may come without a key.
@@ -140,6 +140,8 @@ struct ReloadPlanTests {
       "routes[1].key"
     ),
     ("endpoint: route", "endpoint: route\n    idempotency: off", "routes[1].idempotency"),
+    // Protected, with the paths with a format suffix that others had.
+    ("idempotency: off", "caller: {parts: [address]}", "routes[2].caller"),
     // Moved, widened and narrowed.
     ("/v1/orders", "/v2/orders", "routes[0].match"),
     ("{path: /v1/orders}", "{path: \"/v1/orders/**\"}", "routes[0].match"),

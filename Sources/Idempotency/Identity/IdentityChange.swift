@@ -23,8 +23,9 @@ public struct IdentityChange: Hashable, Sendable {
   /// - has another literal in a segment of its path, so that it takes none of them either, or
   /// - gives requests the same identity.
   ///
-  /// A list that only appends routes therefore has no changes. The routes that both lists begin with are compared once.
-  /// The time for the others grows with the square of their number.
+  /// A later route counts, too, where it may take paths with a format suffix (`/orders.json`) that the old one had. A
+  /// list that appends other routes has no changes. The routes that both lists begin with are compared once. The time
+  /// for the others grows with the square of their number.
   public static func all(from old: [RouteIdentity], to new: [RouteIdentity]) -> [IdentityChange] {
     guard old != new else { return [] }
     let comparison = IdentityComparison(from: old, to: new)
@@ -45,16 +46,20 @@ private struct IdentityComparison {
   private let places: [Int?]
   private let oldLiterals: [[String?]]
   private let newLiterals: [[String?]]
+  private let oldEndings: [RouteIdentity.PathEnding]
+  private let newEndings: [RouteIdentity.PathEnding]
   /// The number of routes with which both lists begin.
   private let commonCount: Int
-  /// The new routes that take requests from earlier ones.
+  /// The new routes that may take paths with a format suffix from earlier ones.
   private let takers: [Int]
+  /// The old routes that left such paths to others, and the index of the new one that does so; `nil` if none does.
+  private let leavers: [(old: Int, new: Int?)]
 
   init(from old: [RouteIdentity], to new: [RouteIdentity]) {
     (self.old, self.new) = (old, new)
-    matches = old.map(\.requests)
-    let newMatches = new.map(\.requests)
-    byMatch = Dictionary(grouping: new.indices) { newMatches[$0] }
+    let (matches, newMatches) = (old.map(\.requests), new.map(\.requests))
+    let byMatch = Dictionary(grouping: new.indices) { newMatches[$0] }
+    (self.matches, self.byMatch) = (matches, byMatch)
     let first = Dictionary(zip(matches, old.indices)) { first, _ in first }
     places = new.indices.map { index in
       first[newMatches[index]].flatMap { place in
@@ -62,9 +67,18 @@ private struct IdentityComparison {
       }
     }
     commonCount = zip(old, new).prefix { $0 == $1 }.count
-    takers = new.indices.filter { new[$0].namesFormat }
     oldLiterals = old.map(\.literals)
     newLiterals = new.map(\.literals)
+    oldEndings = old.map(\.ending)
+    newEndings = new.map(\.ending)
+    takers = new.indices.dropFirst(commonCount).filter { new[$0].takesFormats }
+    leavers = old.indices.dropFirst(commonCount).filter { !old[$0].takesFormats }
+      .map { index in
+        let kept = byMatch[matches[index]]?.first {
+          !new[$0].takesFormats && new[$0].takesSafeMethods == old[index].takesSafeMethods
+        }
+        return (index, kept)
+      }
   }
 
   /// The cause for which requests of the old route at an index may get another identity; `nil` if none do.
@@ -76,16 +90,29 @@ private struct IdentityComparison {
     }
     let earlier = (min(commonCount, counterpart)..<counterpart)
       .filter { places[$0].map { $0 >= index } ?? true }
-    let others = takers.filter { $0 > counterpart && places[$0] == nil }
+    let others = takers.filter { $0 > counterpart && takesFormats(of: index, by: $0) }
     let taker = (earlier + others).first { !keeps(index, in: $0) && !excludes(index, $0) }
     return taker.map { end(of: index, by: $0) }
   }
 
-  /// Whether the paths of an old and a new route have different literals in one place.
-  private func excludes(_ index: Int, _ number: Int) -> Bool {
-    zip(oldLiterals[index], newLiterals[number]).contains { old, new in
-      old.flatMap { old in new.map { $0 != old } } ?? false
+  /// Whether a new route behind an old one's counterpart may take paths with a format suffix that the old one had. It
+  /// does not if it stood in the old list, and no route above it left such paths to the old one.
+  private func takesFormats(of index: Int, by number: Int) -> Bool {
+    guard let depth = oldEndings[index].meantDepth, newEndings[number].fits(depth) else { return false }
+    guard let place = places[number], old[place].takesFormats else { return true }
+    return leavers.contains { leaver in
+      leaver.old < place && leaver.new.map { $0 > number } ?? true && oldEndings[leaver.old].fits(depth)
+        && !Self.excludes(oldLiterals[index], oldLiterals[leaver.old])
     }
+  }
+
+  private func excludes(_ index: Int, _ number: Int) -> Bool {
+    Self.excludes(oldLiterals[index], newLiterals[number])
+  }
+
+  /// Whether two paths have different literals in one place.
+  private static func excludes(_ one: [String?], _ other: [String?]) -> Bool {
+    zip(one, other).contains { one, other in one.flatMap { one in other.map { $0 != one } } ?? false }
   }
 
   private func keeps(_ index: Int, in number: Int) -> Bool {

@@ -104,11 +104,48 @@ extension RouteIdentity {
     return literals
   }
 
-  /// Whether the last segment of the route's path is a literal with a format suffix: the route then takes such
-  /// requests from an earlier route that matches the path without the suffix.
-  var namesFormat: Bool {
-    guard let path, !path.hasSuffix("}"), !path.hasSuffix("*") else { return false }
-    return Array(path.utf8).withUnsafeBytes { FormatSuffix.removed(from: $0) != nil }
+  /// The end of a path, as far as it decides on paths with a format suffix. A route for all paths has no segments.
+  struct PathEnding {
+    /// The number of segments before `**`, without empty ones.
+    var count = 0
+    /// Whether any further segments may follow.
+    var isOpen = true
+    /// Whether the last of the segments is a literal.
+    var isLiteral = false
+    /// Whether it is one with a format suffix.
+    var namesFormat = false
+    var isExact = false
+
+    /// The number of segments of a path that the route also takes with a format suffix, which its own pattern does not
+    /// fit; `nil` if there is none.
+    var meantDepth: Int? { isExact || !isLiteral ? nil : count }
+
+    /// Whether a path of so many segments, the last with a format suffix, may fit.
+    func fits(_ depth: Int) -> Bool {
+      // An exact path may have empty segments.
+      if isExact { return true }
+      if count < depth { return isOpen }
+      return count == depth && (namesFormat || !isLiteral)
+    }
+  }
+
+  var ending: PathEnding {
+    var ending = PathEnding(isExact: spelling == RoutePolicy.Spelling.exact.rawValue)
+    guard let pattern = path.flatMap({ try? PathPattern(parsing: $0) }) else { return ending }
+    let segments = pattern.segments.filter { $0 != .literal([]) }
+    (ending.count, ending.isOpen) = (segments.count, pattern.matchesRest)
+    if case .literal(let bytes)? = segments.last {
+      ending.isLiteral = true
+      let path = [PathPattern.slash] + bytes
+      ending.namesFormat = path.withUnsafeBytes { FormatSuffix.removed(from: $0) != nil }
+    }
+    return ending
+  }
+
+  /// Whether the route keeps paths with a format suffix that its own pattern fits: it is in force, or it names one.
+  var takesFormats: Bool {
+    let end = ending
+    return isProtected || end.namesFormat && !end.isOpen
   }
 
   /// The requests in an operator's words, such as `POST /v1/orders`.

@@ -42,7 +42,7 @@ struct IdentityComparisonTests {
   @Test(arguments: [
     (["POST /a * x"], ["POST /a * x"]), ([], ["* * * x"]),
     // Any routes at the end, and any change of those at the end that protect nothing.
-    (["POST /a * x"], ["POST /a * x", "PUT /a * y", "* /** * off", "* * h.example z"]),
+    (["POST /a * x"], ["POST /a * x", "PUT /a * y", "* /** * off", "* * h.example x", "* /b/** * z"]),
     (["POST /a * x", "* /b * off"], ["POST /a * x", "* /c * y", "* /b * shadow"]),
     // Routes that protect nothing are protected, or taken out.
     (["POST /a * off"], ["POST /a * x"]), (["* /a * off", "POST /** * x"], ["* /a * y", "POST /** * x"]),
@@ -55,7 +55,13 @@ struct IdentityComparisonTests {
     // Routes whose paths exclude each other, in any order.
     (["POST /a * x", "POST /b * y"], ["POST /b * y", "POST /a * x"]),
     (["POST /{v}/a * x"], ["POST /{v}/b/** * y", "* /{v}/A-1 * off", "POST /{v}/a * x"]),
-    (["POST /a * x"], ["POST /a * x", "POST /b.json * y"]),
+    (["POST /a * x"], ["POST /a * x", "POST /b.json * y", "* /a.pdf * y", "* /a/b.json * y"]),
+    // Later routes that take no path with a format suffix of an earlier one, or took them before.
+    (["POST /a * x"], ["POST /a * x", "POST /a/{id} * y", "POST /a/** * y", "* /** * shadow"]),
+    (["POST /a * x exact"], ["POST /a * x exact", "* /** * y"]),
+    (["POST /{v} * x"], ["POST /{v} * x", "* /** * y"]),
+    (["POST /a * x", "* /** * y"], ["* /b * off", "POST /a * x", "* /** * y"]),
+    (["* /b/** * off", "POST /a * x", "* /** * y"], ["POST /a * x", "* /** * y"]),
     // The order of what a route lists.
     (["POST,PUT /a * x"], ["PUT,POST /a * x"]),
   ]) func `unchanged requests keep their identity`(old: [String], new: [String]) throws {
@@ -73,7 +79,7 @@ struct IdentityComparisonTests {
     (["POST /a * x"], ["PUT /a * x"], "r0 none"), (["POST /a * x"], [], "r0 none"),
     (["POST /a/** * x"], ["POST /a/{id} * x"], "r0 none"),
     (["POST /a/** * x"], ["POST /a * x"], "r0 none"),
-    (["POST /a * x", "POST /b * x"], ["POST /a * x", "POST /** * y"], "r1 none"),
+    (["POST /a * x", "POST /b * x"], ["POST /a * x", "POST /** * x"], "r1 none"),
     (["POST /a * x"], ["POST /a i.example x"], "r0 none"),
     (["POST /a * x caseless"], ["POST /a * x"], "r0 none"),
     // Only while it is shadowed it leaves the safe methods to others.
@@ -87,6 +93,14 @@ struct IdentityComparisonTests {
     // A route that names a format takes the requests of an earlier one that does not.
     (["POST /a * x"], ["POST /a * x", "POST /a.json * y"], "r0 1 caller"),
     (["POST /a * x"], ["POST /a * x", "* /a.json * off"], "r0 1 off"),
+    // So does one that fits them by its pattern, or is the first to fit them once another is gone.
+    (["POST /a * x"], ["POST /a * x", "* * * y"], "r0 1 caller"),
+    (["POST /a * x"], ["POST /a * x", "PUT /{v} h.example y"], "r0 1 caller"),
+    (["POST /a/b * x"], ["POST /a/b * x", "POST /a/** * y"], "r0 1 caller"),
+    (["POST /a/** * x"], ["POST /a/** * x", "POST /{v} * y"], "r0 1 caller"),
+    (["POST /a * x"], ["POST /a * x", "POST /a.json/** * y"], "r0 1 caller"),
+    (["POST /a * x", "* /** * off"], ["POST /a * x", "* /** * y"], "r0 1 caller"),
+    (["POST /a * x", "* /{v} * off", "* /** * y"], ["POST /a * x", "* /** * y"], "r0 1 caller"),
     // Text is compared, not requests: what is wider, divided or elsewhere may be the same.
     (["POST /a * x"], ["POST /a/** * x"], "r0 none"), (["POST,PUT /a * x"], ["PUT /a * x"], "r0 none"),
     (["POST /a * x"], ["PUT /a * y", "POST /a * x"], "r0 0 caller"),
@@ -99,12 +113,16 @@ struct IdentityComparisonTests {
   /// The routes and requests of a small world, in which random lists of routes are compared by all requests, too.
   private enum World {
     static let methods = ["*", "*", "POST", "GET", "POST,GET"]
-    static let paths = ["/a", "/b", "/a/b", "/{v}", "/{v}/b", "/a/**", "/**", "*", "/a//b", "/{v}/c", "/%61"]
+    static let paths = [
+      "/a", "/b", "/a/b", "/{v}", "/{v}/b", "/a/**", "/**", "*", "/a//b", "/{v}/c", "/%61", "/a.json",
+    ]
     static let callers = ["x", "x", "y", "off", "shadow"]
     static let spellings = ["", "", " caseless", " exact"]
     static let requests = ["POST", "GET", "PUT"].flatMap { method in
-      ["/a", "/A", "/b", "/a/", "/a/b", "/A/b", "//a/b", "/a//b", "/c", "/c/b", "/c/d", "/a/c", "/a;x/b"].map
-      { (method, $0) }
+      [
+        "/a", "/A", "/b", "/a/", "/a/b", "/A/b", "//a/b", "/a//b", "/c", "/c/b", "/c/d", "/a/c", "/a;x/b",
+        "/a.json", "/b.xml", "/a/b.js", "/c/b.json", "/a//b.csv",
+      ].map { (method, $0) }
     }
 
     static func route(_ generator: inout Numbers) -> String {

@@ -91,7 +91,10 @@ private struct IdentityComparison {
     let earlier = (min(commonCount, counterpart)..<counterpart)
       .filter { places[$0].map { $0 >= index } ?? true }
     let others = takers.filter { $0 > counterpart && takesFormats(of: index, by: $0) }
-    let taker = (earlier + others).first { !keeps(index, in: $0) && !excludes(index, $0) }
+    let taker = (earlier + others).first {
+      let isKept = keeps(index, in: $0) && !($0 < counterpart && dropsFormats(of: index, by: $0))
+      return !isKept && !excludes(index, $0)
+    }
     return taker.map { end(of: index, by: $0) }
   }
 
@@ -104,6 +107,11 @@ private struct IdentityComparison {
       leaver.old < place && leaver.new.map { $0 > number } ?? true && oldEndings[leaver.old].fits(depth)
         && !Self.excludes(oldLiterals[index], oldLiterals[leaver.old])
     }
+  }
+
+  /// Whether a new route takes paths from an old one, and leaves those with a format suffix unprotected.
+  private func dropsFormats(of index: Int, by number: Int) -> Bool {
+    newEndings[number].isExact && oldEndings[index].meantDepth != nil
   }
 
   private func excludes(_ index: Int, _ number: Int) -> Bool {
@@ -121,6 +129,7 @@ private struct IdentityComparison {
 
   private func end(of index: Int, by number: Int) -> IdentityChange.Cause {
     guard new[number].isProtected else { return .unprotected(by: number) }
-    return .identified(by: number, members: old[index].changes(to: new[number]))
+    let members = old[index].changes(to: new[number])
+    return .identified(by: number, members: members.isEmpty ? ["spelling"] : members)
   }
 }

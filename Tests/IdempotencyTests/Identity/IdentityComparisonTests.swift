@@ -59,6 +59,7 @@ struct IdentityComparisonTests {
     // Later routes that take no path with a format suffix of an earlier one, or took them before.
     (["POST /a * x"], ["POST /a * x", "POST /a/{id} * y", "POST /a/** * y", "* /** * shadow"]),
     (["POST /a * x exact"], ["POST /a * x exact", "* /** * y"]),
+    (["POST /a * x"], ["POST /a * x", "* /** * x exact"]),
     (["POST /{v} * x"], ["POST /{v} * x", "* /** * y"]),
     (["POST /a * x", "* /** * y"], ["* /b * off", "POST /a * x", "* /** * y"]),
     (["* /b/** * off", "POST /a * x", "* /** * y"], ["POST /a * x", "* /** * y"]),
@@ -100,6 +101,7 @@ struct IdentityComparisonTests {
     (["POST /a/** * x"], ["POST /a/** * x", "POST /{v} * y"], "r0 1 caller"),
     (["POST /a * x"], ["POST /a * x", "POST /a.json/** * y"], "r0 1 caller"),
     (["POST /a * x", "* /** * off"], ["POST /a * x", "* /** * y"], "r0 1 caller"),
+    (["POST /a * x"], ["POST /a * x exact", "POST /a * x"], "r0 0 spelling"),
     (["POST /a * x", "* /{v} * off", "* /** * y"], ["POST /a * x", "* /** * y"], "r0 1 caller"),
     // Text is compared, not requests: what is wider, divided or elsewhere may be the same.
     (["POST /a * x"], ["POST /a/** * x"], "r0 none"), (["POST,PUT /a * x"], ["PUT /a * x"], "r0 none"),

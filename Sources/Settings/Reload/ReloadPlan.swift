@@ -34,14 +34,19 @@ extension ReloadPlan {
   /// The reasons for a person: of those about routes the first ones, and the number of the others. Without this, a file
   /// with most routes taken out would be refused with a reason for each of thousands.
   static func listed(_ reasons: [Reason]) -> [Reason] {
+    let routes = reasons.count { $0.member.hasPrefix("routes") }
     var listed: [Reason] = []
-    var routes = 0
+    var room = maxListed
     for reason in reasons {
-      if reason.member.hasPrefix("routes") { routes += 1 }
-      if routes <= maxListed || !reason.member.hasPrefix("routes") { listed.append(reason) }
+      guard reason.member.hasPrefix("routes") else {
+        listed.append(reason)
+        continue
+      }
+      if room > 0 { listed.append(reason) }
+      if room == 0 { listed.append(Reason("routes", "… and \(routes - maxListed) more such reasons")) }
+      room -= 1
     }
-    guard routes > maxListed else { return listed }
-    return listed + [Reason("routes", "… and \(routes - maxListed) more such reasons")]
+    return listed
   }
 
   /// The members that cannot change before the process ends, since their resources are opened or divided at its start.

@@ -61,7 +61,7 @@ struct IdentityComparisonTests {
     (["POST /a * x exact"], ["POST /a * x exact", "* /** * y"]),
     (["POST /a * x"], ["POST /a * x", "* /** * x exact"]),
     (["POST /{v} * x"], ["POST /{v} * x", "* /** * y"]),
-    (["POST /a * x", "* /** * y"], ["* /b * off", "POST /a * x", "* /** * y"]),
+    (["POST /a * x", "* /** * y"], ["* /b * y", "POST /a * x", "* /** * y"]),
     (["* /b/** * off", "POST /a * x", "* /** * y"], ["POST /a * x", "* /** * y"]),
     // The order of what a route lists.
     (["POST,PUT /a * x"], ["PUT,POST /a * x"]),

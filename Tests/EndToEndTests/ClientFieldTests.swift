@@ -16,7 +16,8 @@ struct ClientFieldTests {
       expectRefused(refused, status, "in_flight", retryable: true)
       expectRetryAfter(refused)
       gate.open()
-      expectReplayed(try await rig.order("k"), of: try await first)
+      let executed = try await first
+      expectReplayed(try await rig.order("k"), of: executed)
     }
   }
 

@@ -36,7 +36,8 @@ struct DuplicateTests {
       // It does not wait, as its own preference alone would let it.
       expectRefused(try await rig.order("k", [preference]), 409, "in_flight", retryable: true)
       gate.open()
-      expectReplayed(try await rig.order("k", [preference]), of: try await first)
+      let executed = try await first
+      expectReplayed(try await rig.order("k", [preference]), of: executed)
     }
   }
 

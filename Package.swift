@@ -32,13 +32,10 @@ let strict: [SwiftSetting] =
 /// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run
 /// takes a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and
 /// lld alone takes libraries in any order. What is linked dynamically is bound at the start, and read-only from then on.
-///
-/// jemalloc takes the place of glibc's allocator: a request that asks Redis takes a tenth less CPU.
-let release = [
+let staticRuntime = [
   "-Xlinker", "-z", "-Xlinker", "now",
   "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
   "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
-  "-ljemalloc",
 ]
 
 /// A module of Semel's own. `exclude` names the pages among its sources.
@@ -229,7 +226,7 @@ let package = Package(
       ],
       path: "Sources/CLI",
       swiftSettings: strict,
-      linkerSettings: [.unsafeFlags(release, .when(platforms: [.linux], configuration: .release))]),
+      linkerSettings: [.unsafeFlags(staticRuntime, .when(platforms: [.linux], configuration: .release))]),
 
     .executableTarget(
       name: "TransportBenchmark",

@@ -126,7 +126,7 @@ extension RedisSettings {
     set { topology = .sentinel(nodes, master: newValue) }
   }
 
-  /// What a URL states: the server, the database and the login, and whether there is TLS.
+  /// The parts of a URL: the server, the database and the login, and whether there is TLS.
   var server: RedisSettings {
     get {
       var server = RedisSettings(topology)

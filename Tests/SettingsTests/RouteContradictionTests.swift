@@ -78,4 +78,46 @@ struct RouteContradictionTests {
         "5:26: routes[1].retention: must not be longer than remember: 2d against 1d",
       ])
   }
+
+  @Test func `a format that contradicts the defaults is refused at the route, an inherited ignore is not`() {
+    let text =
+      upstream + """
+        defaults: {caller: {parts: [address]}, fingerprint: {ignore: [/a]}, key: {max_length: 30}}
+        routes:
+          - {name: a, match: {path: /a}, fingerprint: {body: raw}}
+          - {name: b, match: {path: /b}, key: {format: uuid}}
+          - {name: c, match: {path: /c}, fingerprint: {body: raw, ignore: []}}
+        """
+    #expect(
+      issues(text) == [
+        "5:48: routes[1].key.format: lets no key pass, because max_length is 30 and a UUID has 36 characters"
+      ])
+  }
+
+  @Test func `a profile whose retention is longer than remember of the defaults is refused at the route`() {
+    let routes = """
+      routes:
+        - {name: a, match: {path: /a}, profile: paypal}
+        - {name: b, match: {path: /b}, profile: paypal, remember: 45d}
+        - {name: c, match: {path: /c}, profile: paypal, retention: 3s}
+        - {name: d, match: {path: /d}, profile: ietf}
+        - {name: e, match: {path: /e}}
+      """
+    func found(_ members: String) -> [String] {
+      issues(upstream + "defaults: {caller: {parts: [address]}, \(members)}\n" + routes)
+    }
+    #expect(
+      found("remember: 4s, retention: 2s") == [
+        "4:43: routes[0].profile: sets retention: 45d, which is longer than remember: 4s of defaults: give the route "
+          + "a remember of at least 45d"
+      ])
+    #expect(found("retention: 2s").isEmpty)
+    // A contradiction of the defaults, or a fault in one of them, is refused once.
+    #expect(
+      found("remember: 4s") == [
+        "2:50: defaults.remember: must not be shorter than retention: 4s against 1d"
+      ])
+    #expect(
+      found("remember: 4s, retention: 0s") == ["2:65: defaults.retention: must be at least 1s"])
+  }
 }

@@ -21,7 +21,7 @@ public struct Intent: Hashable, Sendable, Codable {
 public enum Outcome: Hashable, Sendable {
   /// The operation was carried out, once. `wasReplayed` says that an earlier delivery had carried it out.
   ///
-  /// Where the server did not keep the response (`response_not_kept`), this has the status of the outcome, the
+  /// If the server did not keep the response (`response_not_kept`), this has the status of the outcome, the
   /// `Location` of the result where there is one, and the problem document as its body.
   case completed(Response, wasReplayed: Bool)
   /// The server has refused the operation for good. A retry gets the same response; what the user corrects is a new

@@ -22,18 +22,18 @@ public struct StoreState: Sendable, Equatable {
   public static let serving = StoreState(status: .serving, hasServed: true)
   public static let connecting = StoreState(status: .unreached("no connection stands yet"), hasServed: false)
 
-  /// Records that the store is available.
+  /// The store is available.
   public mutating func serves() { self = .serving }
 
-  /// Records that no claim may be granted, for this reason.
+  /// No claim may be granted.
   public mutating func refuses(_ reason: String) { status = .refused(reason) }
 
-  /// Records that the store cannot be reached, for this reason.
+  /// The store cannot be reached.
   public mutating func fails(_ reason: String) {
     status = hasServed ? .failing(reason) : .unreached(reason)
   }
 
-  /// Records that the store is there and takes no changes, for this reason.
+  /// The store is there and takes no changes.
   public mutating func hinders(_ reason: String) {
     self = StoreState(status: .failing(reason), hasServed: true)
   }

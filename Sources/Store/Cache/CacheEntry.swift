@@ -2,10 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The head of one cached outcome in the log. The outcome's bytes follow it. Bitwise copyable, because the log reuses
-/// its memory without deinitialising what it held.
+/// The head of one cached outcome, before its bytes. Bitwise copyable: the log reuses memory without deinitialising it.
 struct CacheEntry: BitwiseCopyable {
-  /// The parts of the outcome that are stored.
   enum Content: BitwiseCopyable {
     /// The response's fields, body and trailers, which follow the head.
     case response
@@ -61,8 +59,7 @@ struct CacheEntry: BitwiseCopyable {
     length = CacheLog.rounded(MemoryLayout<CacheEntry>.stride + sizes.fields + sizes.body + sizes.trailers)
   }
 
-  /// Whether the store may no longer hold the outcome. The store's clock counts whole milliseconds, so the millisecond
-  /// of its reply may have begun before ours; hence the margin of one.
+  /// Whether the store may no longer hold the outcome. The millisecond of its reply may have begun before ours.
   func isExpired(now: BootInstant) -> Bool { now + 1 >= expiry }
 
   /// Copies the outcome's bytes to `memory`, which follows the head.
@@ -85,7 +82,6 @@ struct CacheEntry: BitwiseCopyable {
     }
   }
 
-  /// Creates the outcome from the bytes that follow the head.
   func outcome(from memory: UnsafeMutableRawPointer) -> Outcome {
     invariant(
       Int(fields) + Int(body) + Int(trailers) <= length - MemoryLayout<CacheEntry>.stride,

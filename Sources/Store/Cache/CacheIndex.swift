@@ -1,18 +1,14 @@
 import Wire
 
-/// The place of each record's entry in the log: a hash table with open addressing and linear probing, whose words are a
-/// hash and a place.
-///
-/// Its size is fixed, so that it never pauses to grow. Pure.
+/// The place of each record's entry in the log: a hash table with open addressing and linear probing. Its size is
+/// fixed, so that it never pauses to grow. Pure.
 struct CacheIndex {
   /// The slots: the hash in the upper half, and the place plus one in the lower half; 0 in an empty slot.
   private var words: [UInt64]
   private let mask: Int
   private(set) var count = 0
 
-  /// Creates an empty index.
-  ///
-  /// - Parameter slots: The number of slots, a power of two.
+  /// - Parameter slots: Their number, a power of two.
   init(slots: Int) {
     invariant(slots > 0 && slots & (slots - 1) == 0, "the slots of an index are no power of two")
     words = Array(repeating: 0, count: slots)
@@ -22,7 +18,6 @@ struct CacheIndex {
   /// Whether seven eighths of the slots are used, beyond which look-ups would take too long.
   var isFull: Bool { count >= words.count / 8 * 7 }
 
-  /// Returns the place with this hash for which `isWanted` returns true.
   func find(_ hash: UInt32, where isWanted: (_ place: UInt32) -> Bool) -> UInt32? {
     var slot = Int(hash) & mask
     while words[slot] != 0 {

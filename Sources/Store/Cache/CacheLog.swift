@@ -2,13 +2,11 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The entries of one shard, in a ring of memory in the order of their arrival, with an index.
+/// The entries of one shard, in a ring of memory in the order of their arrival, with an index. Not thread-safe.
 ///
-/// Space is freed at the old end, so that nothing is searched for, nothing is allocated and memory does not fragment:
-/// with an allocation per entry, a first run cost a fifth more. An entry that is used when it is no longer young moves
-/// to the new end: entries in use stay, and a mass of records that nobody requests does not displace them. Large
-/// responses are stored like small ones, so that the capacity limits all the memory of the log; a replay of 200 KiB
-/// thus costs a tenth more than with shared bytes. Not thread-safe. The time comes in as an argument.
+/// Space is freed at the old end: nothing is searched for or allocated, and memory does not fragment. An entry that is
+/// used when no longer young moves to the new end, so that masses of records that nobody requests displace none in use.
+/// Large responses are stored likewise, so that the capacity limits all memory.
 struct CacheLog: ~Copyable {
   /// The number of bytes per slot of the index. Entries are rarely smaller.
   private static let bytesPerSlot = 256
@@ -19,15 +17,13 @@ struct CacheLog: ~Copyable {
   private let capacity: Int
   private var memory: UnsafeMutableRawPointer?
   private var index: CacheIndex
-  /// The seed of the hash, so that a client that can choose keys cannot choose their slots.
+  /// The seed of the hash, so that clients that choose keys choose no slots.
   private let seed = UInt64.random(in: .min ... .max) | 1
-  /// The number of bytes that were ever added and, as `tail`, removed. Modulo `capacity` they are positions in the
-  /// ring.
+  /// The numbers of bytes ever added and removed. Modulo `capacity` they are positions in the ring.
   private var head = 0
   private var tail = 0
   /// The end of the entries of the previous lap, before the ring's end; `nil` while there are none.
   private var lapEnd: Int?
-  /// The recipes that entries refer to by index.
   private var recipes: [Recipe] = []
   private(set) var evictions = 0
 

@@ -30,7 +30,6 @@ final class CacheShard: Sendable {
     }
   }
 
-  /// The number of invalidations so far; `nil` while nothing is cached.
   func generation(countsMiss: Bool) -> UInt64? {
     state.withLock { state in
       if countsMiss { state.misses += 1 }

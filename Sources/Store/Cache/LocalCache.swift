@@ -4,25 +4,20 @@ import Synchronization
 
 /// A cache of completed outcomes, shared by all event loops of this process.
 ///
-/// A completed outcome never changes until it expires, is forgotten or resolved. Therefore an entry lives no longer
-/// than the time that the store stated was left, `invalidate` removes it, and a fill that began before an invalidation
-/// and ends after it is dropped. While invalidations from other nodes may be missed, nothing is cached and nothing is
-/// returned.
+/// A completed outcome never changes until it expires, is forgotten or resolved. So an entry lives no longer than the
+/// store said, `invalidate` removes it, and a fill that began before an invalidation is dropped. While invalidations
+/// from other nodes may be missed, nothing is cached or returned.
 public final class LocalCache: Sendable {
-  /// The minimum size of a shard, in bytes. A smaller one is not worth its lock, and would not hold a few of the
-  /// largest responses.
+  /// The minimum size of a shard, in bytes: a few of the largest responses.
   private static let minShardBytes = 4 << 20
-  /// The maximum number of shards. Threads that meet in one shard wait for its lock, which 16 shards make rare on any
-  /// number of cores that a proxy has.
+  /// The maximum number of shards, with which threads rarely meet at one lock.
   private static let maxShards = 16
 
   private let shards: [CacheShard]
   private let mask: UInt64
 
-  /// Creates a cache.
-  ///
   /// - Parameters:
-  ///   - capacityBytes: The maximum size of all entries and their bookkeeping, over all shards. 0 caches nothing.
+  ///   - capacityBytes: The maximum size of all entries and their bookkeeping. 0 caches nothing.
   ///   - isSubscribed: False if invalidations come from other nodes and the subscription is not established yet.
   public init(capacityBytes: Int, isSubscribed: Bool = true) {
     var count = 1
@@ -36,7 +31,7 @@ public final class LocalCache: Sendable {
 
   /// The time for which outcomes are returned since the last sign that no invalidation is missing.
   static let maxSilence: Milliseconds = .seconds(2)
-  /// The end of that time, by the boot-time clock, in nanoseconds; without a subscription there is none.
+  /// The end of that time, by the boot-time clock, in nanoseconds.
   private let usableUntil = Atomic<Int64>(.max)
 
   /// Whether the cache has any capacity.
@@ -48,8 +43,7 @@ public final class LocalCache: Sendable {
     var requestedAt: BootInstant
   }
 
-  /// Returns the outcome of a claim if it is cached. Never waits. A look-up that finds none is counted by the ticket
-  /// that precedes the store's command.
+  /// Returns the outcome of a claim if it is cached. A look-up that finds none is counted by the ticket.
   public func outcome(
     _ id: RecordID, _ fingerprint: Fingerprint, now: @autoclosure @Sendable () -> BootInstant = .now
   ) -> ClaimOutcome? {
@@ -60,10 +54,7 @@ public final class LocalCache: Sendable {
 
   /// Returns a ticket, which must be taken before the store's command is sent; `nil` if nothing would be cached.
   ///
-  /// - Parameters:
-  ///   - id: The record's ID.
-  ///   - countsMiss: Whether the command asks for what the cache has not returned.
-  ///   - now: The present time.
+  /// - Parameter countsMiss: Whether the command asks for what the cache has not returned.
   public func ticket(
     for id: RecordID, countsMiss: Bool = false, now: BootInstant = .now
   ) -> Ticket? {
@@ -88,13 +79,13 @@ public final class LocalCache: Sendable {
     shard(of: id).invalidate(id)
   }
 
-  /// Empties the cache and disables it, because invalidations may be missed from now on.
+  /// Empties the cache and disables it, since invalidations may be missed.
   public func subscriptionDown() {
     guard isEnabled else { return }
     for shard in shards { shard.restart(isBypassed: true) }
   }
 
-  /// Enables the cache again. It starts empty, because invalidations may have been missed.
+  /// Enables the cache, which starts empty.
   public func subscriptionUp(now: BootInstant = .now) {
     guard isEnabled else { return }
     heardInvalidations(from: now)
@@ -102,7 +93,7 @@ public final class LocalCache: Sendable {
   }
 
   /// Takes that every invalidation from before a moment has arrived. Without this, nothing is returned any more after
-  /// `maxSilence`: this process may have stood still, with invalidations unread.
+  /// `maxSilence`: this process may have stood still.
   public func heardInvalidations(from moment: BootInstant) {
     usableUntil.store((moment + Self.maxSilence).nanoseconds, ordering: .relaxed)
   }

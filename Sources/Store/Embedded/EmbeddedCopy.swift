@@ -6,11 +6,9 @@ import Platform
 
 /// A consistent copy of the embedded store's file, made while a process uses it.
 public enum EmbeddedCopy {
-  /// The pages of a step, after which progress is reported: 4 MiB.
   private static let pagesPerStep: CInt = 1024
 
-  /// Copies the store by SQLite's online backup, in one transaction: the copy is the store at one moment, and its owner
-  /// writes on meanwhile, since its log keeps the pages that are read here.
+  /// Copies the store by SQLite's online backup, in one transaction: the copy is the store at one moment.
   ///
   /// - Parameters:
   ///   - target: The path of the copy, where there must be no file. It is readable by its owner only.
@@ -22,8 +20,6 @@ public enum EmbeddedCopy {
     try make(ofFile: path, to: target, progress: progress, sync: { fsync($0) })
   }
 
-  /// Copies as the public function does.
-  ///
   /// - Parameter sync: `fsync`, in whose place a test puts a disk that fails.
   static func make(
     ofFile path: String, to target: String, pagesPerStep: CInt = pagesPerStep,
@@ -56,8 +52,7 @@ public enum EmbeddedCopy {
     return FilePresence.length(of: target)
   }
 
-  /// Copies all pages as they are at the beginning. Between two steps SQLite lets go of them, and begins anew after a
-  /// change, unless a transaction reads them: the first statement begins it.
+  /// Copies all pages as they are at the beginning: the first statement begins a transaction that keeps them.
   private static func copyPages(
     of source: DatabaseQueue, to copy: DatabaseQueue, _ pagesPerStep: CInt,
     _ progress: @escaping (Double) -> Void
@@ -72,7 +67,7 @@ public enum EmbeddedCopy {
     }
   }
 
-  /// Writes the entry of a file in its directory to the disk, and returns the error's number; `nil` if that succeeds.
+  /// Writes the entry of a file in its directory to the disk. Returns the error's number, or `nil`.
   private static func directoryErrorCode(of path: String, _ sync: (Int32) -> Int32) -> Int32? {
     let end = path.lastIndex(of: "/")
     let directory = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
@@ -87,7 +82,6 @@ public enum EmbeddedCopy {
 
   private static func errorCode(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
 
-  /// Opens the store for reading, beside the process that has it locked.
   static func opened(_ path: String) throws(EmbeddedStoreError) -> DatabaseQueue {
     guard FilePresence.length(of: path) > 0 else {
       throw .cannotOpen(path: path, reason: "there is no such file, or it is empty")
@@ -108,7 +102,7 @@ public enum EmbeddedCopy {
   }
 }
 
-/// The facts of the namespace in the embedded store's file, read while a process may use it.
+/// The facts of the namespace in the embedded store's file.
 public enum EmbeddedFacts {
   /// A fact's value; `nil` if it has none, or there is no file yet.
   public static func value(
@@ -130,13 +124,12 @@ public enum EmbeddedFacts {
 
 /// The number of records in the embedded store's file by their states, and its size.
 public struct EmbeddedStatistics: Sendable {
-  /// The records of each state, in the order of a record's life. A lease that has lapsed counts as unknown, and a
-  /// record that has ended and waits to be swept as `ended`.
+  /// The records of each state. A lapsed lease counts as unknown, a record that waits to be swept as `ended`.
   public let states: [(name: String, count: Int)]
   /// The bytes of all recorded responses.
   public let responseBytes: Int
   public let fileBytes: Int
-  /// The bytes of the file's unused pages.
+  /// The bytes of unused pages.
   public let freeBytes: Int
   /// The bytes of the write-ahead log.
   public let logBytes: Int
@@ -172,8 +165,7 @@ public struct EmbeddedStatistics: Sendable {
     "in_flight", "unknown", "released", "completed", "expired", "fence", "ended", "unreadable",
   ]
 
-  /// The numbers are those of `RecordTable.State` and `RecordTable.Format`. Times are compared with the wall clock,
-  /// which may differ from the store's.
+  /// The numbers are those of `RecordTable`. The wall clock may differ from the store's.
   private static let counting = """
     SELECT CASE
       WHEN kept_until <= ?1 THEN 'ended'

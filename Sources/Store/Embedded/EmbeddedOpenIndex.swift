@@ -1,17 +1,15 @@
 import Idempotency
 import Wire
 
-/// The index of open records of an embedded store: the rows that its writer has in memory.
-///
-/// It lacks nothing that the file has, but for rows that somebody damages or edits while the store is open. A first run
-/// costs no more of the file.
+/// The index of open records of an embedded store: the rows that its writer has in memory. It lacks nothing that the
+/// file has, but for rows that somebody edits meanwhile.
 struct EmbeddedOpenIndex: OpenRecordIndex {
   /// The number of records of one part, which are read at once.
   private static let partLength = 100
 
   let store: EmbeddedStore
 
-  /// Whether all open records are known. Until then, seconds after the start, a walk lists them.
+  /// Whether all open records are known. Until then, a walk lists them.
   func isNeeded() async -> Bool { store.figures.hasOpenIndex }
 
   func isCursor(_ text: String) -> Bool { OpenRows.Place(text) != nil }
@@ -59,8 +57,6 @@ struct EmbeddedOpenIndex: OpenRecordIndex {
 }
 
 /// A reading of the open records in the writer's queue, which is refused while some may be missing.
-///
-/// One thread owns it at a time, like every command.
 final class OpenRequest<Response: Sendable>: EmbeddedReply<Response>, EmbeddedRequest, @unchecked Sendable {
   typealias Reading = @Sendable (RecordTable, StoreInstant) throws(SQLError) -> Response
 
@@ -86,7 +82,6 @@ extension EmbeddedStore {
 }
 
 extension RecordTable {
-  /// Reads the records of the given IDs. Those that are not open any more, or cannot be read, are noted as such.
   func openRecords(
     _ ids: [Digest256], now: StoreInstant, next: String?
   ) throws(SQLError) -> OpenRecords {
@@ -97,7 +92,6 @@ extension RecordTable {
     return part
   }
 
-  /// Makes a step of the walk after the start. Returns whether there is room for the open records.
   func findOpen(limit: Int) throws(SQLError) -> Bool {
     let (ids, last) = try mayBeOpen(after: openRows.walked, limit: limit)
     var found: [(id: Digest256, row: OpenRow)] = []
@@ -115,7 +109,6 @@ extension RecordTable {
 }
 
 extension OpenRows.Place {
-  /// Parses a cursor; `nil` if it is none.
   init?(_ text: String) {
     guard text.first == "o" else { return nil }
     let parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)

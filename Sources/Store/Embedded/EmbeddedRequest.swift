@@ -3,25 +3,20 @@ import NIOCore
 import Synchronization
 import Wire
 
-/// A caller's command in the writer's queue.
+/// A command in the writer's queue.
 protocol EmbeddedRequest: AnyObject, Sendable {
-  /// The bytes of a response that it writes or is likely to read, if it takes turns with others like it; `nil` if it
-  /// does not.
+  /// The bytes of a response that it moves, if it takes turns with others like it; `nil` if it does not.
   var largeBytes: Int? { get }
   /// The number of the caller whose response that is.
   var turn: Int { get }
-  /// Marks the command as running. False if its time-out has passed: then it must not run.
+  /// Marks the command as running. False if its time-out has passed.
   func begin() -> Bool
-  /// Runs the command inside the writer's transaction and keeps its result for `deliver`.
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect
-  /// Gives the caller the result. Called after the commit.
   func deliver()
-  /// Gives the caller an error.
   func fail(_ error: StoreError)
-  /// Counts one more tick of the watchdog and returns the number of ticks since the command was queued. Called under
-  /// the queue's lock.
+  /// Counts one more tick of the watchdog. Returns those since the command was queued. Called under the queue's lock.
   func countTick() -> Int
-  /// Gives the caller an error, because the command's time-out has passed.
+  /// Fails the command, since its time-out has passed.
   ///
   /// - Parameter isServing: Whether the writer has run other commands meanwhile.
   func expire(isServing: Bool)
@@ -32,7 +27,6 @@ extension EmbeddedRequest {
   var turn: Int { 0 }
 }
 
-/// The effect of a command on the table.
 struct RecordEffect {
   static let none = RecordEffect(hasWritten: false, ended: nil)
 
@@ -41,15 +35,13 @@ struct RecordEffect {
   var ended: RecordID?
 }
 
-/// The result of a command and its receiver, which gets it once: from the writer, or from the watchdog after the
-/// time-out.
+/// The result of a command and its receiver, which gets it once: from the writer, or from the watchdog.
 ///
-/// One thread owns the result at a time: the caller's thread until the command is queued, and then the writer's.
+/// The caller's thread owns the result until the command is queued, and then the writer's.
 class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
-  /// The receiver of the result.
   enum Receiver {
     case task(UnsafeContinuation<Result<Response, StoreError>, Never>)
-    /// A function that is called on its event loop; without one, on the thread that has the result.
+    /// A function, called on its event loop; without one, on the thread that has the result.
     case function(on: (any EventLoop)?, @Sendable (Result<Response, StoreError>) -> Void)
 
     func receive(_ result: Result<Response, StoreError>) {
@@ -88,7 +80,7 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     return ticks
   }
 
-  /// Gives the caller an error. A command that did not begin never runs; one that did may still be committed.
+  /// A command that did not begin never runs; one that did may still be committed.
   func expire(isServing: Bool) {
     let text =
       isServing
@@ -121,15 +113,13 @@ private enum RequestProgress: UInt8, AtomicRepresentable {
 }
 
 /// A command on one record: a rule of `RecordRules`, and the caller that waits for its result.
-///
-/// `@unchecked`, because its superclass is: its own members are constants, and the superclass' progress is atomic.
 final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedRequest, @unchecked Sendable {
   typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Reply>
   typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Reply>
 
   private let id: RecordID
   private let rule: Rule
-  /// The rule for a row that cannot be read, which gets the row's attempt. If it is `nil`, such a row is an error.
+  /// The rule for a row that cannot be read, which gets the row's attempt. Without it, such a row is an error.
   private let unreadable: Unreadable?
   private let readsResponse: Bool
   let largeBytes: Int?
@@ -185,21 +175,18 @@ final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedReques
   }
 }
 
-/// The cost of a command for the writer.
 enum RequestLoad {
-  /// It reads the record's state alone, and changes nothing.
+  /// It reads the record's state alone.
   case state
-  /// It is over at once, or most likely so.
   case small
-  /// It moves so many bytes of a response of the caller with this number, and takes turns with others like it.
+  /// It moves so many bytes of a response, and takes turns with others like it.
   case large(Int, turn: Int)
 
-  /// The size up to which a response is written among the other commands, in bytes.
+  /// The size up to which a response is written among the other commands.
   private static let maxSmall = 64 << 10
-  /// The size that a response counts as if it is read and its size is not known, in bytes.
+  /// The size that a response of unknown size counts as.
   static let assumed = 1 << 20
 
-  /// The load of a command that writes an outcome.
   static func writing(_ outcome: Outcome, turn: Int) -> RequestLoad {
     outcome.size > maxSmall ? .large(outcome.size, turn: turn) : .small
   }

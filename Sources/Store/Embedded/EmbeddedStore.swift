@@ -8,9 +8,8 @@ import Synchronization
 
 /// A record store in one SQLite file, which one process has open.
 ///
-/// It may be used from tasks on any event loop. An acknowledged change is on the disk: neither kill -9 nor a power cut
-/// loses it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning one), which
-/// all commands share that arrived while the disk was busy. A command that changes nothing adds no wait of its own.
+/// Usable from tasks on any event loop. An acknowledged change is on the disk: neither kill -9 nor a power cut loses
+/// it. All commands that arrived while the disk was busy share one wait for it.
 public final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue
@@ -23,11 +22,9 @@ public final class EmbeddedStore: RecordStore {
   /// Opens the file, or creates it. Blocks; called once, at start.
   ///
   /// - Parameters:
-  ///   - path: The path of the database file.
   ///   - timeout: The maximum duration of a command.
   ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and one that has lost changes.
   ///   - codec: The form in which outcomes are stored.
-  ///   - logger: The logger of the store.
   ///   - flushLog: Returns once the entries of the logger are written.
   public convenience init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
@@ -38,8 +35,6 @@ public final class EmbeddedStore: RecordStore {
       logBound: FileSpace.logBound, logger: logger, flushLog: flushLog)
   }
 
-  /// Opens the file as the public initializer does.
-  ///
   /// - Parameter logBound: The length of SQLite's log, in bytes, from which it is emptied explicitly.
   init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
@@ -101,8 +96,7 @@ public final class EmbeddedStore: RecordStore {
     if presence.fault == nil {
       try? file.close()
     } else {
-      // SQLite would empty its log into the database, of which neither may be what it was. The next start reads what is
-      // there.
+      // SQLite would empty its log into the database, of which neither may be what it was.
       _ = Unmanaged.passRetained(file)
     }
     presence.close()
@@ -149,7 +143,6 @@ extension EmbeddedStore {
     return try await complete(claim, with: completion, stored: stored)
   }
 
-  /// - Parameter stored: The completion as it is stored.
   private func complete(
     _ claim: Claim, with completion: Completion, stored: Completion
   ) async throws(StoreError) -> CompletionReply {
@@ -195,7 +188,7 @@ extension EmbeddedStore {
     return view
   }
 
-  /// The reply to an owner with an outcome that it contains decoded.
+  /// The reply to an owner, with its outcome decoded.
   private func opened(_ outcome: OwnerOutcome, _ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     guard case .lost = outcome else { return outcome }
     return try await codec.decoded(outcome, of: claim.id, claim.key)
@@ -221,7 +214,6 @@ extension EmbeddedStore {
 
   public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }
 
-  /// Queues a command and waits for its result.
   private func submit<Reply: Sendable>(
     _ id: RecordID, unreadable: RecordRequest<Reply>.Unreadable? = nil, load: RequestLoad = .small,
     _ rule: @escaping RecordRequest<Reply>.Rule

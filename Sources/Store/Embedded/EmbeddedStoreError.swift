@@ -1,6 +1,6 @@
 import GRDB
 
-/// The reason for which the embedded store cannot be opened.
+/// The reason for which the embedded store cannot be opened or copied.
 public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case noDirectory(path: String)
   /// Another process has the file open, or this process already has.
@@ -37,7 +37,6 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
 }
 
 extension EmbeddedStoreError {
-  /// The reason for which a file cannot be opened, from any error that this has met.
   init(_ error: any Error, opening path: String) {
     switch error {
     case let error as EmbeddedStoreError:

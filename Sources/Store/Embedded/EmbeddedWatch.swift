@@ -10,12 +10,12 @@ public final class EmbeddedWatch: RecordWatch {
     /// Whether an end came while nobody waited.
     var isSet = false
     var waiter: UnsafeContinuation<Void, Never>?
-    /// The number of the current wait, so that the timer of an earlier one never ends it.
+    /// The number of the current wait, which the timer of an earlier one does not end.
     var wait = 0
     var timer: Scheduled<Void>?
   }
 
-  /// The maximum duration of one wait. Its caller then looks at the record again and waits on.
+  /// The maximum duration of one wait, after which its caller waits on.
   private static let longest = Milliseconds.seconds(24 * 3600)
 
   let id: RecordID

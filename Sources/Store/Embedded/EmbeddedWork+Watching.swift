@@ -4,7 +4,6 @@ import Idempotency
 import Logging
 import Synchronization
 
-/// The checks, once a second, of the store's surroundings: the log's length, damaged pages, and the machine's clock.
 extension EmbeddedWork {
   /// Empties a log that has grown far beyond its limit. Logs a warning if that fails.
   func watchLog() {
@@ -28,7 +27,6 @@ extension EmbeddedWork {
     writer.monitor.hinders("it takes no changes: \(error.text)")
   }
 
-  /// Reports that changes are written, if they were not.
   func writesAgain() {
     guard hinderedAt != nil else { return }
     hinderedAt = nil
@@ -36,8 +34,8 @@ extension EmbeddedWork {
     logger.notice("store: changes are written again")
   }
 
-  /// Concludes from a small write that changes are written again. A record needs more room than that, so that there
-  /// must be some, and no change may have failed for a while.
+  /// Concludes from a small write that changes are written again, if there is room for a record, too, and no change has
+  /// failed for a while.
   func mayWriteAgain() {
     guard let hinderedAt, DispatchTime.now() >= hinderedAt + Housekeeping.recovery,
       let free = FileSpace.free(at: presence.path), free >= FileSpace.minFree
@@ -56,7 +54,6 @@ extension EmbeddedWork {
       """, metadata: ["error": "\(error.text)", "file": "\(presence.path)"])
   }
 
-  /// Warns of a wall clock that was set while the process runs.
   func watchClock() {
     guard let lead = clock.lead(), DispatchTime.now() >= housekeeping.nextClockWarning else { return }
     housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))

@@ -6,8 +6,7 @@ import Logging
 import Synchronization
 import Wire
 
-/// The writer's work on the open database: groups of commands, and housekeeping in between. Confined to the database's
-/// thread.
+/// The writer's work on the open database: groups of commands, and housekeeping. Confined to the database's thread.
 final class EmbeddedWork {
   let writer: EmbeddedWriter
   let database: Database
@@ -17,13 +16,13 @@ final class EmbeddedWork {
   let lock: FileLock
   let statements: HousekeepingStatements
   let clock: StoreClock
-  /// The reason for which no command is run at the moment; `nil` if commands are run.
+  /// The reason for which no command is run at the moment.
   var unavailability: String?
-  /// The time of the last change that was not written, because the disk is full, say; `nil` since one was written.
+  /// The time of the last change that was not written; `nil` since one was written.
   var hinderedAt: DispatchTime?
   var housekeeping = Housekeeping()
-  /// The maximum size of the responses that one transaction reads, in bytes, before the rest of its group waits for the
-  /// next one: many claims of large records must not fill the memory before their callers have counted what they hold.
+  /// The maximum size of the responses that one transaction reads: many claims of large records must not fill the
+  /// memory before their callers have counted what they hold.
   private static let maxBytesRead = 8 << 20
 
   var logger: Logger { writer.logger }
@@ -59,13 +58,11 @@ final class EmbeddedWork {
     noteLatest()
   }
 
-  /// Runs a group in as many transactions as the size of the responses that it reads demands.
   private func run(_ group: [any EmbeddedRequest]) {
     var rest = group[...]
     while !rest.isEmpty { rest.removeFirst(runPart(of: rest)) }
   }
 
-  /// Runs the first commands of a group in one transaction. Returns their number, which is at least 1.
   private func runPart(of group: ArraySlice<any EmbeddedRequest>) -> Int {
     // Two system calls a group: a file that is gone must be noticed before the next claim, not by it.
     watchFile()
@@ -108,8 +105,7 @@ final class EmbeddedWork {
     for request in group { request.fail(error.storeError) }
   }
 
-  /// Runs the first commands of the group in one transaction. Returns their number, the records that they ended, and
-  /// whether they have written anything.
+  /// Runs the first commands of the group in one transaction.
   private func commit(
     _ group: ArraySlice<any EmbeddedRequest>
   ) throws(TransactionError) -> (count: Int, ended: [RecordID], hasWritten: Bool) {
@@ -139,7 +135,6 @@ final class EmbeddedWork {
     return (count, ended, hasWritten)
   }
 
-  /// Runs a transaction that may change records.
   func change(_ body: () throws(SQLError) -> Void) throws(TransactionError) {
     do throws(TransactionError) {
       try transaction.run(body)
@@ -151,7 +146,6 @@ final class EmbeddedWork {
     writer.counters.hasOpenIndex.store(table.openRows.isWhole, ordering: .relaxed)
   }
 
-  /// Checks whether the file is still in its place, and logs a change.
   func watchFile() {
     let fault = presence.fault
     guard fault != unavailability else { return }

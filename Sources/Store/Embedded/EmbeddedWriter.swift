@@ -5,12 +5,10 @@ import Logging
 import Platform
 import Synchronization
 
-/// The group commit: all commands that wait run in one transaction, with one wait for the disk.
-///
-/// While the disk works, the next group gathers by itself: the busier the store, the larger the groups. A watchdog ends
-/// commands that exceed the time-out, since the writer itself may be blocked by the disk or by a lock.
+/// The group commit: all commands that wait run in one transaction, with one wait for the disk. A watchdog ends
+/// commands that exceed the time-out, since the writer may be blocked by the disk or by a lock.
 final class EmbeddedWriter: Sendable {
-  /// The number of the watchdog's ticks within the time-out of a command.
+  /// The watchdog's ticks within the time-out of a command.
   private static let ticks = 8
 
   let queue = RequestQueue()
@@ -39,13 +37,10 @@ final class EmbeddedWriter: Sendable {
     }
   }
 
-  /// Whether commands were run a short time ago.
   var isServing: Bool { servedAt.isRecent }
 
-  /// Notes that commands were run, or that SQLite has said why it takes no changes.
   func served() { servedAt.note() }
 
-  /// Works until the queue is closed. Runs on the database's own thread, and keeps the lock until then.
   func run(on database: Database, _ presence: FilePresence, under lock: FileLock) {
     do {
       let work = try EmbeddedWork(database, presence, lock, clock, of: self)
@@ -62,8 +57,7 @@ final class EmbeddedWriter: Sendable {
   }
 }
 
-/// The time when the writer last ran commands. A command takes turns with others for less than its time-out, while the
-/// writer runs some: one that waits for longer without that waits for the disk, or for a lock. Safe from any thread.
+/// The time when the writer last ran commands: while it runs some, a command only takes turns. Safe from any thread.
 private final class ServingTime: Sendable {
   private let span: Milliseconds
   private let nanoseconds = Atomic<Int64>(BootInstant.now.nanoseconds)
@@ -77,8 +71,7 @@ private final class ServingTime: Sendable {
   }
 }
 
-/// A repeating timer on a thread that the writer cannot block. Its only member is a dispatch source, which any thread
-/// may use, hence `@unchecked Sendable`.
+/// A repeating timer on a thread that the writer cannot block. Any thread may use a dispatch source.
 private final class Watchdog: @unchecked Sendable {
   private let timer: any DispatchSourceTimer
 

@@ -1,10 +1,7 @@
 import Idempotency
 
 /// The reading of a fact of the namespace, or its compare-and-set, in the writer's queue.
-///
-/// One thread owns it at a time, like every command.
 final class FactRequest: EmbeddedReply<String?>, EmbeddedRequest, @unchecked Sendable {
-  /// A change of the fact from one value to another.
   struct Change {
     var expected: String?
     var value: String

@@ -4,11 +4,10 @@ import Synchronization
 import Wire
 
 /// The exclusive lock of this process on a database file: a `flock` on a side file, and a lock on the database itself,
-/// because the side file may get deleted.
+/// because the side file may get deleted. The kernel releases both when the process ends.
 ///
-/// The kernel releases both when the process ends in any way. A second opening within the process is refused as well.
-/// The side file is never removed: otherwise two processes could lock two files of the same name. Its content
-/// (`LockNote`) plays no part in the lock.
+/// The side file is never removed: two processes could lock two files of one name. Its content (`LockNote`) plays no
+/// part in the lock.
 final class FileLock: Sendable {
   private struct Descriptors {
     let side: Int32
@@ -16,19 +15,15 @@ final class FileLock: Sendable {
     let database: Int32
   }
 
-  /// The identity of the locked database file.
   let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
-  /// The content of the side file when it was locked. That of a database that is gone names a start at least, so that
-  /// an empty one is less.
+  /// The content of the side file when it was locked. That of a database that is gone names a start at least.
   let found: LockNote
   private let held: Mutex<Held>
 
   private struct Held {
-    /// The open files; `nil` once released.
     var descriptors: Descriptors?
-    /// The side file's content.
     var note: LockNote
 
     mutating func write(_ note: LockNote) {
@@ -40,10 +35,9 @@ final class FileLock: Sendable {
     }
   }
 
-  /// Locks the database file. Creates it if there is none, readable by its owner only; SQLite gives its log the same
-  /// permissions.
+  /// Locks the database file, or creates it, readable by its owner only; SQLite gives its log the same permissions.
   ///
-  /// - Parameter refusesLoss: Whether a deleted database is an error instead of made anew.
+  /// - Parameter refusesLoss: Whether a deleted database is an error.
   init(of path: String, refusesLoss: Bool = false) throws(EmbeddedStoreError) {
     if let kind = FileStatus(path: path)?.kind, kind != .regular, kind != .folder {
       throw .cannotOpen(path: path, reason: "it is no regular file")
@@ -76,11 +70,9 @@ final class FileLock: Sendable {
     Self.write(found, to: side, isSynced: false)
   }
 
-  /// Notes the point that the database has reached.
   func keep(_ progress: FileProgress) { held.withLock { $0.write(.reached(progress)) } }
 
-  /// Notes the time of a change that is on the disk, in milliseconds since 1970. The note may be lost in a power cut,
-  /// and then names an earlier one.
+  /// Notes the time of a change that is on the disk, in milliseconds since 1970. A power cut may lose the note.
   func keep(latest: Int64) {
     held.withLock { held in
       guard var progress = held.note.progress else { invariantBroken("a change before the start was noted") }
@@ -95,8 +87,7 @@ final class FileLock: Sendable {
     return LockNote(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self))
   }
 
-  /// Writes the side file, over its content, so that a crash leaves one or the other. A failure affects neither the
-  /// lock nor the start.
+  /// Writes over the side file's content: a crash leaves one or the other. A failure affects neither lock nor start.
   private static func write(_ note: LockNote, to side: Int32, isSynced: Bool) {
     let text = Array(note.text(owner: getpid()).utf8)
     guard pwrite(side, text, text.count, 0) == text.count else { return }
@@ -134,8 +125,7 @@ final class FileLock: Sendable {
     }
   }
 
-  // Both locks are dropped explicitly, because a child that another thread has just forked shares the open files until
-  // it executes another program.
+  // Dropped explicitly: a child that another thread has just forked shares the open files until its `exec`.
   private static func unlockSide(_ side: Int32) {
     _ = flock(side, LOCK_UN)
     _ = close(side)
@@ -152,15 +142,14 @@ final class FileLock: Sendable {
     throw .inUse(path: path, owner: "another process")
   }
 
-  /// Locks or unlocks one byte far behind those that SQLite locks (at 1 GiB), so that tools can still read the file.
-  /// The lock belongs to the open file, not to the process. Returns whether it was done.
+  /// Locks or unlocks one byte far behind those that SQLite locks. The lock belongs to the open file, not the process.
   private static func setLock(_ type: Int16, on descriptor: Int32) -> Bool {
     var lock = Glibc.flock()
     lock.l_type = type
     lock.l_whence = Int16(SEEK_SET)
     lock.l_start = 1 << 62
     lock.l_len = 1
-    // `F_OFD_SETLK`, which the headers hide behind a feature macro.
+    // `F_OFD_SETLK`, hidden by a feature macro.
     let setOpenFileLock: Int32 = 37
     return fcntl(descriptor, setOpenFileLock, &lock) == 0
   }

@@ -1,21 +1,18 @@
 import FoundationEssentials
 
-/// The finding of a start that the database lacks records which it had, so that requests may run again.
-///
-/// It begins the next generation of attempt numbers, higher than any before: they fence off owners whose records are
-/// lost.
+/// The finding of a start that the database lacks records which it had. It begins the next generation of attempt
+/// numbers, which fence off owners whose records are lost.
 public enum FileLoss: Equatable, Sendable {
   /// The database was deleted or emptied, and is made anew.
   case gone
-  /// The database is older than it has been at this path, or has met a loss of which a start that was killed may have
-  /// said nothing.
+  /// The database is older than it has been at this path, or has met a loss that may never have been logged.
   case behind
-  /// The database is a copy that has not run yet, made at this time, in milliseconds since 1970.
+  /// The database is a copy that has not run yet, made then, in milliseconds since 1970.
   case copy(madeAt: Int64)
 
   var isCopy: Bool { if case .copy = self { true } else { false } }
 
-  /// The sentence for the log once the store goes on without the records.
+  /// The sentence for the log.
   func report(at path: String) -> String {
     switch self {
     case .gone:
@@ -30,7 +27,6 @@ public enum FileLoss: Equatable, Sendable {
     }
   }
 
-  /// The finding and the way out for an operator who does not want to go on without the records.
   func refusal(at path: String) -> String {
     let (finding, remedy, lack) =
       switch self {
@@ -49,7 +45,6 @@ public enum FileLoss: Equatable, Sendable {
       + "or an earlier copy was put in its place"
   }
 
-  /// The time as text, in whole seconds of UTC.
   private static func text(_ milliseconds: Int64) -> String {
     Date(timeIntervalSince1970: Double(milliseconds / 1000)).ISO8601Format()
   }

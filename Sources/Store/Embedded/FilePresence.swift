@@ -1,26 +1,20 @@
 import Glibc
 import Platform
 
-/// Detects that the database or its side files were deleted, replaced or emptied while it is open, in which case SQLite
-/// continues with what it has in memory, and the next start finds nothing, or a file that is no database.
-///
-/// Used on the database's thread, but for `close`; hence `@unchecked Sendable`.
+/// Detects that the database or its side files were deleted, replaced or emptied while it is open: SQLite continues
+/// with what it has in memory. Used on the database's thread, but for `close`; hence `@unchecked Sendable`.
 final class FilePresence: @unchecked Sendable {
   let path: String
   private let database: FileStatus.Identity
   private let log: FileStatus.Identity?
   private let index: FileStatus.Identity?
-  /// The index of the log, which SQLite shares with other processes; -1 if there is none. It stays open as long as the
-  /// database: closing any descriptor of it would drop SQLite's own locks on it.
+  /// The index of the log; -1 if there is none. It stays open as long as the database: closing any descriptor of it
+  /// would drop SQLite's own locks on it.
   private var indexDescriptor: Int32
   /// Whether the database had pages when it was opened.
   private let hadPages: Bool
 
-  /// Remembers the files that are open.
-  ///
-  /// - Parameters:
-  ///   - path: The path of the database.
-  ///   - database: The identity of the locked database file, whose log must already be open.
+  /// - Parameter database: The identity of the locked database file, whose log must already be open.
   init(path: String, database: FileStatus.Identity) {
     self.path = path
     self.database = database
@@ -38,7 +32,7 @@ final class FilePresence: @unchecked Sendable {
     indexDescriptor = -1
   }
 
-  /// The reason for which nothing may be committed; `nil` if the files are in place. Costs four system calls.
+  /// The reason for which nothing may be committed; `nil` if the files are in place.
   var fault: String? {
     guard let found = FileStatus(path: path) else { return text("\(path) was deleted or moved") }
     guard found.identity == database else { return text("\(path) was replaced by another file") }
@@ -53,8 +47,8 @@ final class FilePresence: @unchecked Sendable {
     return nil
   }
 
-  /// Whether the log lacks frames that its index has. Another process may have emptied it as SQLite does, between a
-  /// look at the one and at the other; the index then has changed, too.
+  /// Whether the log lacks frames that its index has. Another process may have emptied it between two looks; the index
+  /// then has changed, too.
   private var isLogShort: Bool {
     for _ in 0..<3 {
       guard let needed = neededLogLength, Self.length(of: path + "-wal") < needed else { return false }
@@ -63,10 +57,9 @@ final class FilePresence: @unchecked Sendable {
     return false
   }
 
-  /// The length of a log with all frames of the index, in bytes; `nil` if it has none, or cannot be read.
-  ///
-  /// The index begins with a header of native byte order (https://sqlite.org/walformat.html, section 2.1): at 12
-  /// whether it is initialised, at 14 the page size, at 16 the number of frames.
+  /// The length of a log with all frames of the index, in bytes; `nil` if it has none. The index begins with a header
+  /// of native byte order (https://sqlite.org/walformat.html, 2.1): at 12 whether it is initialised, at 14
+  /// the page size, at 16 the number of frames.
   private var neededLogLength: Int? {
     var header = [UInt8](repeating: 0, count: 20)
     guard indexDescriptor >= 0, pread(indexDescriptor, &header, header.count, 0) == header.count,
@@ -79,7 +72,6 @@ final class FilePresence: @unchecked Sendable {
     return frames == 0 ? nil : 32 + frames * (24 + pageSize)
   }
 
-  /// Returns the length of a file in bytes; 0 if there is none.
   static func length(of path: String) -> Int { FileStatus(path: path).map { Int($0.size) } ?? 0 }
 
   private func text(_ event: String) -> String {

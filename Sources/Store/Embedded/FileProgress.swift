@@ -2,11 +2,8 @@ import GRDB
 import Idempotency
 import Platform
 
-/// The mark of a copy, a fact of the file, by which its first start notices that keys may be missing which came after
-/// it was made. That start takes it away.
-///
-/// A copy that was made by other means has no mark. It is noticed if it has come less far than what is noted beside the
-/// file (`LockNote`).
+/// The mark of a copy, a fact of the file, by which its first start notices that later keys may be missing. A copy that
+/// was made by other means is noticed if it has come less far than its `LockNote`.
 enum CopyMark {
   private static let time = "copied_at"
 
@@ -21,7 +18,6 @@ enum CopyMark {
     }
   }
 
-  /// Returns the time at which the copy was made, in milliseconds since 1970; `nil` if the file is none.
   static func read(in database: Database) throws -> Int64? { try FileProgress.fact(time, in: database) }
 
   static func remove(from database: Database) throws {
@@ -29,10 +25,9 @@ enum CopyMark {
   }
 }
 
-/// The point that the records at a path have reached. The file has it, and it is noted beside the file (`LockNote`).
-///
-/// A start writes it to the file in one transaction, and notes it once it has logged what it found. After a kill in
-/// between, the file is ahead of the note: that is nothing amiss, or the loss that the start found, to be logged anew.
+/// The point that the records at a path have reached. A start writes it to the file in one transaction, and notes it
+/// beside the file (`LockNote`) once it has logged what it found. After a kill in between the file is ahead of the
+/// note.
 struct FileProgress: Equatable, Sendable {
   /// As in Redis: attempt numbers have 14 digits at most.
   static let maxGeneration = 9999
@@ -41,22 +36,15 @@ struct FileProgress: Equatable, Sendable {
   var generation = 0
   /// The number of the start that wrote to the file last; 0 if that was an earlier version.
   var start: Int64 = 0
-  /// The time of the last change, in milliseconds since 1970, which never runs backwards within a start; 0 if there was
-  /// none.
+  /// The time of the last change, in milliseconds since 1970; 0 if there was none.
   var latest: Int64 = 0
 
-  /// Returns whether records are lost: the file has come less far than noted, or it has met a loss that was not noted,
-  /// hence perhaps never logged.
+  /// Returns whether records are lost: the file has come less far than noted, or has met a loss that was not noted.
   func hasLoss(since noted: FileProgress) -> Bool {
     generation != noted.generation || (start, latest) < (noted.start, noted.latest)
   }
 
-  /// Returns the point that a start reaches at its beginning.
-  ///
-  /// - Parameters:
-  ///   - noted: The point that was noted beside the file; `nil` if none was.
-  ///   - loss: The loss that the start has found.
-  ///   - now: The store's time.
+  /// Returns the point that a start reaches at its beginning, after the noted one.
   func next(after noted: FileProgress?, loss: FileLoss?, at now: StoreInstant) -> FileProgress {
     let noted = noted ?? FileProgress()
     var reached = max(generation, noted.generation)
@@ -72,16 +60,12 @@ extension FileProgress {
   private static let generationName = "generation"
   private static let startName = "start"
 
-  /// Reads the point that the file has reached.
-  ///
-  /// - Parameter latest: The time of the last change in the file.
   init(in database: Database, latest: StoreInstant) throws {
     generation = try Int(clamping: Self.fact(Self.generationName, in: database) ?? 0)
     start = try Self.fact(Self.startName, in: database) ?? 0
     self.latest = latest.milliseconds
   }
 
-  /// Writes the generation and the start to the file.
   func write(to database: Database) throws {
     try database.execute(
       sql: "INSERT OR REPLACE INTO fact VALUES (?, ?), (?, ?)",

@@ -2,19 +2,16 @@ import GRDB
 import GRDBSQLite
 import Glibc
 
-/// The space in the database file, and the limits that return free space to the system and keep the log short.
+/// The space in the database file.
 struct FileSpace: Equatable {
-  /// The length to which SQLite truncates its log once all of it is in the database, in bytes: some thousand commands.
+  /// The length to which SQLite truncates its log, in bytes: some thousand commands.
   static let logLimit = 16 << 20
-  /// The length of the log, in bytes, from which it is emptied explicitly, and the operator is warned if that fails.
   static let logBound = 64 << 20
-  /// The minimum number of pages that are kept free for later use: 4 MiB. If it is more, a quarter of the pages in use
-  /// is kept free.
+  /// The minimum number of pages that are kept free: 4 MiB. A quarter of the pages in use is kept free if that is more.
   private static let minFreePages = 1024
-  /// The free space of a file system that counts as room for records again, in bytes.
+  /// The free space of a file system that counts as room for records again.
   static let minFree = 1 << 20
 
-  /// The space that is free in the file system of a file, in bytes; `nil` if that is not known.
   static func free(at path: String) -> Int? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }
@@ -23,16 +20,14 @@ struct FileSpace: Equatable {
 
   var pages: Int
   var freePages: Int
-
   /// The number of free pages to return to the system.
   var excessPages: Int { max(0, freePages - max(Self.minFreePages, (pages - freePages) / 4)) }
 }
 
-/// Empties SQLite's log explicitly.
 enum LogCheckpoint {
   enum Outcome: Equatable { case emptied, heldByReader, failed(Int32) }
 
-  /// Moves the log into the database and truncates it. Does not wait: a process that reads an old state makes it fail.
+  /// Moves the log into the database and truncates it. A process that reads an old state makes it fail.
   static func run(_ database: Database, busyMilliseconds: Int32) -> Outcome {
     let handle = database.sqliteConnection
     sqlite3_busy_timeout(handle, 0)

@@ -11,14 +11,11 @@ struct Housekeeping {
   /// The pause between two rounds while sweeping or shrinking has more to do, and otherwise.
   static let busyPause = Milliseconds(20)
   static let idlePause = Milliseconds(1000)
-  /// The maximum duration of one step of sweeping or shrinking, for which callers wait, in nanoseconds.
+  /// The maximum duration of one step, for which callers wait, in nanoseconds.
   static let step: UInt64 = 4_000_000
-  /// The maximum number of entries in one step of the sweeper.
   static let sweepLimit = 256
-  /// The number of entries after which the walk for open records looks at the time.
   static let findLimit = 256
-  /// The pause after which an idle store writes its time, in nanoseconds, so that a later start knows how long it was
-  /// closed.
+  /// The pause after which an idle store writes its time, in nanoseconds, so that a start knows how long it was closed.
   static let touchPause: UInt64 = 60_000_000_000
   /// The time after a failed change from which a small one that succeeds counts.
   static let recovery = DispatchTimeInterval.seconds(5)
@@ -35,7 +32,6 @@ struct Housekeeping {
   var nextDamageWarning = DispatchTime.now()
 }
 
-/// The prepared statements of the housekeeping.
 final class HousekeepingStatements {
   let shrink: SQLStatement
   let pageCount: SQLStatement
@@ -81,13 +77,11 @@ extension EmbeddedWork {
     return hasFound || hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
   }
 
-  /// Notes beside the file the time of its last change, so that a start notices if it has an older file.
   func noteLatest() {
     guard unavailability == nil, let latest = try? statements.number(statements.latest) else { return }
     lock.keep(latest: Int64(latest))
   }
 
-  /// Writes the store's time to the file.
   func keepClock() {
     housekeeping.touchedAt = .now()
     do throws(TransactionError) {
@@ -99,7 +93,7 @@ extension EmbeddedWork {
     }
   }
 
-  /// Walks for the open records that earlier processes have left. True if there is more of the file.
+  /// Walks for open records of earlier processes. True if there is more of the file.
   private func findOpen() -> Bool {
     guard !table.openRows.isWhole, housekeeping.finding.isDue() else { return false }
     let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
@@ -173,8 +167,7 @@ extension EmbeddedWork {
     }
   }
 
-  /// Moves pages from the end of the file to free ones, for the duration of a step. True if the step ended before all
-  /// were moved.
+  /// Moves pages from the end of the file to free ones. True if the step ended before all were moved.
   private func shrink(by excess: Int) throws(SQLError) -> Bool {
     let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
     defer { statements.shrink.reset() }
@@ -198,16 +191,13 @@ extension EmbeddedWork {
   }
 }
 
-/// The schedule of an operation that fails: it is tried again after a second, and after twice as long each time, up to
-/// an hour.
+/// The schedule of an operation that fails: again after a second, and after twice as long each time, up to an hour.
 struct RetryPause: Equatable {
   /// In nanoseconds.
   private var pauses = Backoff(first: 1_000_000_000, max: 3600 * 1_000_000_000)
   private var notBefore: UInt64 = 0
 
-  /// Whether the operation may be tried.
-  ///
-  /// - Parameter now: The time of a monotonic clock, in nanoseconds.
+  /// Whether the operation may be tried at a time of a monotonic clock, in nanoseconds.
   func isDue(now: UInt64 = DispatchTime.now().uptimeNanoseconds) -> Bool { now >= notBefore }
 
   mutating func failed(now: UInt64 = DispatchTime.now().uptimeNanoseconds) {

@@ -1,10 +1,8 @@
 import Idempotency
 
 /// An operator's listing of the next entries, in the writer's queue.
-///
-/// One thread owns it at a time, like every command.
 final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked Sendable {
-  /// The number of entries that one request reads, which takes a millisecond for which callers wait.
+  /// The number of entries that one request reads, which takes a millisecond.
   static let stepLength = 1000
 
   private let cursor: Digest256?
@@ -21,8 +19,6 @@ final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked
 }
 
 /// An operator's search among the next entries, in the writer's queue.
-///
-/// One thread owns it at a time, like every command.
 final class SearchRequest: EmbeddedReply<FoundRecords>, EmbeddedRequest, @unchecked Sendable {
   private let filter: RecordFilter
   private let cursor: Digest256?
@@ -62,7 +58,6 @@ extension EmbeddedStore {
     return start
   }
 
-  /// Queues a request and waits for its result.
   func queued<Response: Sendable>(
     _ make: (EmbeddedReply<Response>.Receiver) -> any EmbeddedRequest
   ) async throws(StoreError) -> Response {
@@ -75,8 +70,7 @@ extension EmbeddedStore {
 }
 
 extension RecordTable {
-  /// Returns the open records among the next entries, in the order of their IDs. Does not read responses, because open
-  /// records have none.
+  /// Returns the open records among the next entries, which have no responses.
   func list(
     after cursor: Digest256?, limit: Int, now: StoreInstant
   ) throws(SQLError) -> OpenRecords {
@@ -84,8 +78,7 @@ extension RecordTable {
     return listed(open, now: now, next: last?.text)
   }
 
-  /// Returns those of the next entries that are open by their state or that this version does not know, and the last of
-  /// all; `nil` if there are no more.
+  /// Returns those of the next entries that are open or unknown to this version, and the last of all; `nil` at the end.
   func mayBeOpen(
     after cursor: Digest256?, limit: Int
   ) throws(SQLError) -> (ids: [Digest256], last: Digest256?) {
@@ -101,9 +94,7 @@ extension RecordTable {
     return (open, last)
   }
 
-  /// Hands over the IDs of the next entries, and returns the last one; `nil` if there are no more.
-  ///
-  /// - Parameter rows: The statement for the entries after `cursor`, or for the first ones. Its first column is the ID.
+  /// Hands over the IDs of the next entries, the first column of `rows`. Returns the last one; `nil` at the end.
   private func walk(
     _ rows: SQLStatement, after cursor: Digest256?, limit: Int, _ body: (Digest256) -> Void
   ) throws(SQLError) -> Digest256? {
@@ -121,7 +112,6 @@ extension RecordTable {
     return count < limit ? nil : last
   }
 
-  /// Returns the records of the given IDs that are open.
   func listed(_ open: [Digest256], now: StoreInstant, next: String?) -> OpenRecords {
     var records: [RecordView] = []
     var unreadable: [RecordID] = []
@@ -131,14 +121,13 @@ extension RecordTable {
         let view = record.view(id, now: now)
         if view.isOpen { records.append(view) }
       } catch {
-        // A damaged page is listed as unreadable, like a row of another format, and does not fail the list.
+        // Does not fail the list.
         unreadable.append(id)
       }
     }
     return OpenRecords(records: records, unreadable: unreadable, next: next)
   }
 
-  /// Returns the records among the next entries whose origin satisfies a filter, in the order of their IDs.
   func search(
     _ filter: RecordFilter, after cursor: Digest256?, limit: Int
   ) throws(SQLError) -> FoundRecords {
@@ -153,9 +142,7 @@ extension RecordTable {
 }
 
 extension StoredRecord {
-  /// The record as an operator sees it.
-  ///
-  /// - Parameter standing: The standing; `nil` for that as stored.
+  /// The record as an operator sees it, by default with its standing as stored.
   func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
     RecordView(
       id: id, standing: standing ?? self.standing(now: now), firstSeen: firstSeen, now: now,

@@ -3,11 +3,11 @@ import Wire
 
 /// An open record of the file, as it is kept in memory.
 struct OpenRow: Equatable {
-  /// The end of its lease, or the loss of its outcome. Before all times for a record that cannot be read.
+  /// The end of its lease, or the loss of its outcome.
   let lapse: StoreInstant
   /// The moment from which an unknown outcome counts as expired.
   let openUntil: StoreInstant
-  /// The digest of its key, as a number; `nil` if it is not known.
+  /// The digest of its key; `nil` if it is not known.
   let key: UInt32?
   /// Whether an owner holds it, even if its lease has lapsed.
   let isHeld: Bool
@@ -16,7 +16,6 @@ struct OpenRow: Equatable {
     lapse: StoreInstant(milliseconds: -1), openUntil: StoreInstant(milliseconds: .max), key: nil,
     isHeld: false)
 
-  /// Creates the row of an entry; `nil` if the entry has ended.
   init?(_ entry: StoredEntry) {
     guard case .record(let record) = entry else { return nil }
     switch record.state {
@@ -41,9 +40,8 @@ struct OpenRow: Equatable {
 
 /// The open records of the file, in the memory of the one process that writes it. Pure.
 ///
-/// The table notes each change of a row, which counts once its transaction is committed: memory and file never differ. A
-/// walk after the start enters what earlier processes have left. Until its end `isWhole` is false, and nobody may rely on
-/// the rows. The same holds once there are too many of them.
+/// The table notes each change of a row, which counts once its transaction is committed. Until a walk after the start
+/// has entered what earlier processes have left, `isWhole` is false, as it is once there are too many.
 struct OpenRows {
   /// The position in a listing: what cannot be read, then by the time of the loss or of the lease's end.
   struct Place: Comparable {
@@ -64,11 +62,8 @@ struct OpenRows {
 
   private let maxCount: Int
   private var rows: [Digest256: OpenRow] = [:]
-  /// The changes of the transaction that runs; `nil` for a record that has ended.
   private var changes: [(id: Digest256, row: OpenRow?)] = []
-  /// Whether these are all open records of the file.
   private(set) var isWhole = false
-  /// The last entry that the walk has read; `nil` at its beginning.
   private(set) var walked: Digest256?
 
   init(maxCount: Int = OpenRows.maxCount) { self.maxCount = maxCount }
@@ -78,23 +73,18 @@ struct OpenRows {
     changes.append((id, entry.flatMap(OpenRow.init)))
   }
 
-  /// Notes a record that was found unreadable in the running transaction.
   mutating func putUnreadable(_ id: Digest256) { changes.append((id, .unreadable)) }
 
-  /// Takes the changes of the transaction, which is committed.
   mutating func commit() {
     for change in changes { rows[change.id] = change.row }
     changes.removeAll(keepingCapacity: true)
     if rows.count > maxCount { begin() }
   }
 
-  /// Drops the changes of the transaction, which is rolled back.
   mutating func rollBack() { changes.removeAll(keepingCapacity: true) }
 
-  /// Takes a step of the walk: the open records among the entries up to `last`.
-  ///
-  /// - Parameter last: The last entry; `nil` if there are no more.
-  /// - Returns: Whether there is room for them. The walk begins anew if there is not.
+  /// Takes a step of the walk: the open records among the entries up to `last`, `nil` at the end. Returns whether there
+  /// is room for them; else the walk begins anew.
   mutating func enter(_ found: [(id: Digest256, row: OpenRow)], to last: Digest256?) -> Bool {
     invariant(changes.isEmpty, "the walk reads what is not committed")
     for row in found { rows[row.id] = row.row }
@@ -107,7 +97,6 @@ struct OpenRows {
     return true
   }
 
-  /// Begins without any row.
   private mutating func begin() {
     rows = [:]
     walked = nil
@@ -115,7 +104,6 @@ struct OpenRows {
   }
 }
 
-// The reading. Only committed changes are seen.
 extension OpenRows {
   /// The next rows of a listing, and whether they are the last ones. Reads every row.
   func part(after place: Place?, limit: Int) -> (places: [Place], isLast: Bool) {
@@ -133,7 +121,7 @@ extension OpenRows {
     return (places, count <= limit)
   }
 
-  /// The numbers of the records that are open at a time. Reads every row.
+  /// The numbers of the records that are open. Reads every row.
   func count(now: StoreInstant) -> OpenCount {
     var count = OpenCount()
     for row in rows.values where now < row.openUntil {

@@ -1,6 +1,5 @@
 import GRDB
 
-/// The prepared statements that the writer runs on entries.
 final class RecordStatements {
   let select: SQLStatement
   let replace: SQLStatement
@@ -37,7 +36,6 @@ final class RecordStatements {
   }
 }
 
-/// The texts of the statements.
 private enum StatementText {
   static let select = """
     SELECT format, state, attempt, kept_until, owner, recipe, digest, first_seen, flags,

@@ -2,9 +2,7 @@ import Idempotency
 import NIOCore
 
 extension RecordTable {
-  /// Returns the entry with an ID.
-  ///
-  /// - Parameter readsResponse: Whether a completed entry has its response. Without it, the entry must not be written.
+  /// - Parameter readsResponse: Whether a completed entry has its response. Without it, it must not be written.
   func find(_ id: RecordID, readsResponse: Bool = true) throws(TableError) -> Found {
     self.readsResponse = readsResponse
     statements.select.bind(1, id.digest)
@@ -49,13 +47,12 @@ extension RecordTable {
       attribution: statements.select.isNull(16) ? nil : Attribution(text: statements.select.string(16)))
   }
 
-  /// The end of the fence that is stored in a row's flags.
   func fence(_ flags: Int64) -> StoreInstant? {
     let until = flags >> Flag.fenceShift
     return until > 0 ? StoreInstant(milliseconds: until) : nil
   }
 
-  /// Returns the attempt of a row that cannot be read, and its response, which must be removed with it.
+  /// Returns the attempt of a row that cannot be read, and its response.
   func findUnreadable(_ id: RecordID) throws(SQLError) -> (attempt: Int, found: Found) {
     statements.select.bind(1, id.digest)
     defer { statements.select.reset() }
@@ -122,7 +119,7 @@ extension RecordTable {
     StoreInstant(milliseconds: statements.select.integer(column))
   }
 
-  /// A number of attempts, from which a rule may count on: a damaged row may have any.
+  /// A number of attempts. A damaged row may have any.
   private func attempts(_ column: Int32) -> Int {
     min(max(Int(statements.select.integer(column)), 0), .max / 2)
   }
@@ -130,9 +127,9 @@ extension RecordTable {
   private func recipe(_ text: String) -> Recipe? {
     if let known = recipes[text] { return known }
     guard let recipe = Recipe(text: text) else { return nil }
-    // A recipe with the digests of one payload's members is rarely met again, and is not kept.
+    // Rarely met again, as the members are one payload's.
     guard recipe.members == nil else { return recipe }
-    // Earlier configurations may leave recipes behind. No configuration has as many as 256.
+    // Earlier configurations leave recipes behind.
     if recipes.count >= 256 { recipes.removeAll() }
     recipes[text] = recipe
     return recipe

@@ -3,11 +3,8 @@ import Idempotency
 extension RecordTable {
   /// Removes up to `limit` entries and responses that are due, and returns their number.
   ///
-  /// - Parameters:
-  ///   - now: The time by which records expire.
-  ///   - limit: The maximum number of entries.
-  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a
-  ///     factor of ten thousand, so only a limit on time can bound the time for which callers wait.
+  /// - Parameter mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by
+  ///   a factor of ten thousand, so only time can bound the wait of callers.
   func sweep(
     now: StoreInstant, limit: Int, while mayContinue: () -> Bool
   ) throws(SQLError) -> Int {

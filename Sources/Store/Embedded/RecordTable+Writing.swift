@@ -3,7 +3,6 @@ import NIOCore
 import Wire
 
 extension RecordTable {
-  /// Replaces the entry that was found.
   func put(_ id: RecordID, _ entry: StoredEntry, over found: Found) throws(SQLError) {
     try removeResponse(found.response)
     statements.replace.bind(1, id.digest)
@@ -16,7 +15,6 @@ extension RecordTable {
     openRows.put(id.digest, entry)
   }
 
-  /// Removes the entry that was found.
   func remove(_ id: RecordID, _ found: Found) throws(SQLError) {
     try removeResponse(found.response)
     statements.delete.bind(1, id.digest)
@@ -107,7 +105,6 @@ extension RecordTable {
 }
 
 extension StoredEntry {
-  /// The format of its row.
   fileprivate var format: RecordTable.Format {
     guard case .record(let record) = self, case .completed(let completion) = record.state,
       case .encoded = completion.outcome

@@ -3,20 +3,16 @@ import Idempotency
 import Synchronization
 import Wire
 
-/// The queue between the tasks of all event loops, which add commands, and the writer, which takes all that are small and
-/// a bounded part of those that move large responses: claims, renewals and small completions wait for no more than that.
+/// The queue between the tasks of all event loops and the writer, which takes all small commands and a bounded part of
+/// those that move large responses.
 final class RequestQueue: Sendable {
-  /// The bytes of large responses that the writer takes at once. One may be larger.
   private static let largeBudget = 1 << 20
 
   private struct State {
-    /// The commands that the writer takes next.
     var waiting: [any EmbeddedRequest] = []
-    /// The commands that the writer has taken and not finished.
     var taken: [any EmbeddedRequest] = []
-    /// The turns of the commands that move large responses.
+    /// The turns of the commands that move large responses, and those that wait for them.
     var turns = TurnQueue(budget: RequestQueue.largeBudget)
-    /// Those that wait for their turns.
     var later: [TurnQueue.Place: any EmbeddedRequest] = [:]
     /// The places of those in `waiting`, and of those in `taken`.
     var admitted: [TurnQueue.Place] = []
@@ -36,10 +32,8 @@ final class RequestQueue: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Signalled when the queue is no longer empty, or is closed.
   private let wakeUp = DispatchSemaphore(value: 0)
 
-  /// Adds a command. False if the queue is closed.
   func add(_ request: any EmbeddedRequest) -> Bool {
     let (isAccepted, isFirst) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
@@ -56,7 +50,6 @@ final class RequestQueue: Sendable {
     return isAccepted
   }
 
-  /// Accepts no more commands. Those that wait are still run.
   func close() {
     let isFirst = state.withLock { state in
       defer { state.isClosed = true }
@@ -65,13 +58,10 @@ final class RequestQueue: Sendable {
     if isFirst { wakeUp.signal() }
   }
 
-  /// Waits for commands, until `deadline` at most, and takes them; `nil` once the queue is closed and empty.
+  /// Waits for commands, until `deadline` at most, and takes them; `nil` once the queue is closed and empty. `finish`
+  /// must follow.
   ///
-  /// Call `finish` when the commands are done.
-  ///
-  /// - Parameters:
-  ///   - group: An empty array, whose memory is reused for later commands.
-  ///   - deadline: The end of the wait.
+  /// - Parameter group: An empty array, whose memory is reused for later commands.
   func take(reusing group: consuming [any EmbeddedRequest], until deadline: DispatchTime)
     -> [any EmbeddedRequest]?
   {
@@ -87,7 +77,6 @@ final class RequestQueue: Sendable {
     return isOver ? nil : taken
   }
 
-  /// Marks the commands that were taken last as done.
   func finish() {
     let isFirst = state.withLock { state in
       state.taken = []
@@ -101,11 +90,8 @@ final class RequestQueue: Sendable {
     if isFirst { wakeUp.signal() }
   }
 
-  /// Counts a tick of the watchdog, and expires the commands that have waited for `limit` ticks.
-  ///
-  /// Ticks are counted instead of time, so that after a stop of the process the writer gets a chance to proceed first.
-  ///
-  /// - Parameter isServing: Whether the writer has run commands meanwhile.
+  /// Counts a tick of the watchdog, and expires the commands that have waited for `limit` ticks. Ticks are counted
+  /// instead of time, so that after a stop of the process the writer gets a chance first.
   func tick(limit: Int, isServing: Bool) {
     let expired = state.withLock { state -> [any EmbeddedRequest] in
       guard !(state.waiting.isEmpty && state.taken.isEmpty && state.later.isEmpty) else { return [] }

@@ -12,7 +12,6 @@ struct SQLError: Error, Equatable {
   /// Whether a record's own row or response was being read.
   var isOfReading = false
 
-  /// Whether the failure concerns the connection or the machine, and not a single row.
   var isOfDevice: Bool {
     switch code & 0xFF {
     case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_BUSY, SQLITE_LOCKED,
@@ -27,9 +26,7 @@ struct SQLError: Error, Equatable {
 }
 
 /// A prepared statement, kept for the lifetime of its connection. GRDB owns it; it runs without GRDB's layers, because
-/// every request runs several.
-///
-/// Parameters count from 1, columns from 0.
+/// every request runs several. Parameters count from 1, columns from 0.
 final class SQLStatement {
   private let statement: Statement
   private let handle: OpaquePointer
@@ -39,13 +36,12 @@ final class SQLStatement {
     handle = statement.sqliteStatement
   }
 
-  /// Runs a statement that returns no rows.
   func run() throws(SQLError) {
     _ = try step()
     reset()
   }
 
-  /// Advances to the next row. False at the end. Call `reset` after the last row that is needed.
+  /// Advances to the next row. False at the end. Call `reset` after it.
   func step() throws(SQLError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
@@ -61,16 +57,15 @@ final class SQLStatement {
 
   func reset() { sqlite3_reset(handle) }
 
-  /// The row number of the last insertion.
   var lastInserted: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
 }
 
 extension SQLStatement {
-  /// The mark for bytes that SQLite copies before the call returns (`SQLITE_TRANSIENT`).
+  /// SQLite copies the bytes before the call returns (`SQLITE_TRANSIENT`).
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-  /// Takes the code of a binding. SQLite refuses one of a statement that was not reset, and keeps the value before: another
-  /// record would be read or written.
+  /// Takes the code of a binding. A statement that was not reset refuses one and keeps the value before: another
+  /// record.
   private func bound(_ code: Int32) {
     invariant(code != SQLITE_MISUSE, "a value is bound to a statement that is being run")
     invariant(code != SQLITE_RANGE, "a value is bound to a parameter that a statement does not have")
@@ -106,7 +101,7 @@ extension SQLStatement {
     }
   }
 
-  /// Binds the readable bytes of `buffer` while `body` runs, without a copy, because a response may be large.
+  /// Binds the bytes of `buffer` while `body` runs, without a copy.
   func lending<T>(
     _ index: Int32, _ buffer: ByteBuffer, _ body: () throws(SQLError) -> T
   ) throws(SQLError) -> T {
@@ -148,7 +143,6 @@ extension SQLStatement {
     }
   }
 
-  /// Passes a column's bytes to `body`.
   private func bytes<T>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> T) -> T {
     let start = sqlite3_column_blob(handle, column)
     return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))

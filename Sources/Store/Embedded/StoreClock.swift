@@ -4,29 +4,20 @@ import Platform
 
 /// The embedded store's one time: the wall clock when the store is opened, continued by the boot-time clock.
 ///
-/// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward
-/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process. Records keep
-/// the rest of their lives over a start with a wall clock that is far ahead of the file. Nothing is forgotten too soon,
-/// be that the end of a long stop or a wrong clock.
+/// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward end
+/// those of live owners. A start reads it again. Records keep the rest of their lives over a start with a wall clock
+/// far ahead of the file, be that the end of a long stop or a wrong clock.
 struct StoreClock: Sendable {
-  /// The largest difference that counts as a short stop, or as a clock that is slightly off. A clock that was set to
-  /// another time zone is beyond it.
+  /// The largest difference that counts as a short stop, or as a clock that is slightly off.
   static let bound = Milliseconds.seconds(3600)
 
-  /// The amount by which the wall clock is ahead of the file, and by which the ends of all records move; `nil` if it is
-  /// within the bound.
+  /// The amount by which the wall clock is ahead of the file, and by which the ends of all records move.
   let delay: Milliseconds?
-  /// The amount by which the file was written ahead of this time; `nil` if that is within the bound.
+  /// The amount by which the file was written ahead of this time.
   let excess: Milliseconds?
   private let start: StoreInstant
   private let startedAt: BootInstant
 
-  /// Creates the clock of a store.
-  ///
-  /// - Parameters:
-  ///   - history: The times in the file.
-  ///   - wall: The wall clock's time.
-  ///   - boot: The boot-time clock's time.
   init(history: ClockHistory, wall: StoreInstant = Self.wall(), boot: BootInstant = .now) {
     let lead = wall - history.latest
     startedAt = boot
@@ -37,10 +28,9 @@ struct StoreClock: Sendable {
     excess = ahead > Self.bound ? ahead : nil
   }
 
-  /// Returns the time by which records are written and expire, and leases end.
+  /// Returns the time by which records and leases end.
   func now(boot: BootInstant = .now) -> StoreInstant { start + (boot - startedAt) }
 
-  /// Returns the wall clock's time minus the store's if that is beyond the bound; otherwise `nil`.
   func lead(of wall: StoreInstant = Self.wall(), boot: BootInstant = .now) -> Milliseconds? {
     let lead = wall - now(boot: boot)
     return Self.isApart(lead) ? lead : nil
@@ -55,12 +45,10 @@ struct StoreClock: Sendable {
 
 /// The times in a store's file.
 struct ClockHistory: Equatable, Sendable {
-  /// The time of the last change; 0 in a new file.
   var latest: StoreInstant
-  /// The latest time that an earlier version wrote by a wall clock that it did not believe; 0 if there is none.
+  /// The latest time that an earlier version wrote by a wall clock that it did not believe.
   var high = StoreInstant(milliseconds: 0)
 
-  /// Reads the times of a file.
   init(_ database: Database) throws {
     latest = StoreInstant(milliseconds: 0)
     guard let row = try Row.fetchOne(database, sql: "SELECT latest, high FROM clock") else { return }
@@ -70,9 +58,7 @@ struct ClockHistory: Equatable, Sendable {
 
   init(latest: StoreInstant) { self.latest = latest }
 
-  /// Begins a clock in the file, inside the transaction that opens it.
-  ///
-  /// Earlier versions find no uptime of the machine, by which they would contradict a clock that was set back.
+  /// Begins a clock in the file, inside the transaction that opens it. Earlier versions find no uptime of the machine.
   static func begin(_ clock: StoreClock, at now: StoreInstant, in database: Database) throws {
     if let delay = clock.delay { try postpone(database, by: delay, at: now) }
     if let excess = clock.excess { try takeBack(database, by: excess, to: now) }
@@ -81,13 +67,8 @@ struct ClockHistory: Equatable, Sendable {
       arguments: [now.milliseconds])
   }
 
-  /// Moves the ends of all records: those of leases and of fences too, and the losses from which unknown outcomes are
-  /// kept. The times at which outcomes were recorded stay.
-  ///
-  /// A record moves by its age at most. Only one that is younger than the file's time is affected by that: the clock
-  /// was set back behind it, and it has kept its end.
-  ///
-  /// Reads every record, once.
+  /// Moves the ends of all records, leases and fences, and the losses from which unknown outcomes are kept. A record
+  /// moves by its age at most: a younger one than the file's time has kept its end. Reads every record, once.
   private static func postpone(
     _ database: Database, by delay: Milliseconds, at now: StoreInstant
   ) throws {
@@ -105,9 +86,7 @@ struct ClockHistory: Equatable, Sendable {
   }
 
   /// Takes the times of the open records back with the clock, so that no lease outlasts its owner by hours. All other
-  /// records keep their ends, and are thus kept longer.
-  ///
-  /// Reads every record, and is therefore done only after a clock was wrong.
+  /// records keep their ends. Reads every record, once after a clock was wrong.
   private static func takeBack(_ database: Database, by excess: Milliseconds, to now: StoreInstant) throws {
     try database.execute(
       sql: """

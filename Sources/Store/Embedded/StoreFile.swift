@@ -9,8 +9,7 @@ enum StoreFile {
   /// "Seml", which distinguishes the file from other programs' databases (`PRAGMA application_id`).
   static let applicationID = 0x53_65_6D_6C
 
-  /// Returns the path with symbolic links resolved, so that one file has one lock under any name, also while it is not
-  /// there: a file that was deleted must not look like a new one.
+  /// Returns the path with symbolic links resolved, so that one file has one lock under any name, also once deleted.
   static func resolved(_ path: String) -> String {
     var path = path
     // As many links as Linux follows.
@@ -44,19 +43,18 @@ enum StoreFile {
     return text == "/" ? "/" + name : "\(text)/\(name)"
   }
 
-  /// An opened database file.
   struct Opened {
     let queue: DatabaseQueue
     let clock: StoreClock
     let loss: FileLoss?
-    /// The point that the file has reached, to be noted once the loss is logged.
+    /// The point that the file has reached.
     let progress: FileProgress
   }
 
   /// Opens the file. A file that is refused stays as it is.
   ///
   /// - Parameters:
-  ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
+  ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy that has not run yet.
   ///   - lock: The lock of the file, which has what is noted beside it; `nil` if nothing is.
   static func opened(
     _ path: String, refusesLoss: Bool = false, under lock: FileLock? = nil
@@ -88,7 +86,6 @@ enum StoreFile {
     }
   }
 
-  /// Returns the loss that the file and what is noted beside it show.
   private static func loss(
     in database: Database, _ found: FileProgress, under lock: FileLock?
   ) throws -> FileLoss? {
@@ -107,8 +104,7 @@ enum StoreFile {
 
   private static func prepare(_ database: Database, path: String) throws {
     let (found, isEmpty) = try checkFormat(database, path: path)
-    // Takes effect only in a file without tables, before its first page is written. A file of the first builds never
-    // gets smaller.
+    // Takes effect only in a file without tables.
     if isEmpty { try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
       throw EmbeddedStoreError.cannotOpen(path: path, reason: "its file system has no write-ahead log")
@@ -121,8 +117,7 @@ enum StoreFile {
     try createTables(database, found: found)
   }
 
-  /// Returns the format of the file, 0 for none, and whether it has no tables. Throws if it is not a store that this
-  /// version can read.
+  /// Returns the format of the file, 0 for none, and whether it has no tables.
   private static func checkFormat(
     _ database: Database, path: String
   ) throws -> (found: Int, isEmpty: Bool) {
@@ -138,7 +133,6 @@ enum StoreFile {
     return (found, isEmpty)
   }
 
-  /// Creates the tables that a file of format `found` lacks.
   private static func createTables(_ database: Database, found: Int) throws {
     if found < format {
       try database.inTransaction(.immediate) {
@@ -156,7 +150,7 @@ enum StoreFile {
     try add(["origin TEXT"], to: "record", unless: "origin", database)
   }
 
-  /// Adds columns to a table of an earlier build, unless it has a certain one of them. That build ignores them.
+  /// Adds columns to a table of an earlier build, which ignores them.
   private static func add(
     _ columns: [String], to table: String, unless present: String, _ database: Database
   ) throws {
@@ -171,14 +165,13 @@ enum StoreFile {
   static let factSchema =
     "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
-  /// The columns that the first builds lack and ignore.
   private static let clockColumns = [
     "high INTEGER NOT NULL DEFAULT 0",  // see ClockHistory
     "machine TEXT",  // of earlier versions, as is the next one
     "counted_from INTEGER",
   ]
 
-  /// Times are milliseconds since 1970, and durations are milliseconds. For `state` and `format` see `RecordTable`.
+  /// Times are milliseconds since 1970, durations milliseconds.
   private static let schema = """
     CREATE TABLE record (
       id BLOB PRIMARY KEY, format INTEGER NOT NULL, state INTEGER NOT NULL, attempt INTEGER NOT NULL,

@@ -5,11 +5,9 @@ import Idempotency
 enum TransactionError: Error, Equatable {
   /// The transaction was certainly rolled back.
   case rolledBack(SQLError)
-  /// The commit itself failed. Its last write may be on the disk, and the log's recovery may find it after a crash
-  /// before the next commit.
+  /// The commit itself failed. Recovery of the log may find its last write after a crash before the next commit.
   case commitFailed(SQLError)
 
-  /// Whether commands of the group may succeed when run one by one.
   var isOfOneCommand: Bool {
     switch self {
     case .rolledBack(let error): !error.isOfDevice
@@ -17,29 +15,26 @@ enum TransactionError: Error, Equatable {
     }
   }
 
-  /// Whether the connection or the machine under it failed.
   var isOfDevice: Bool {
     switch self {
     case .rolledBack(let error), .commitFailed(let error): error.isOfDevice
     }
   }
 
-  /// Whether the disk is full.
   var isFull: Bool {
     switch self {
     case .rolledBack(let error), .commitFailed(let error): error.isFull
     }
   }
 
-  /// SQLite's text of the error.
   var text: String {
     switch self {
     case .rolledBack(let error), .commitFailed(let error): error.text
     }
   }
 
-  /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the same
-  /// command may succeed later where another part of the file is damaged, and an outcome must not be given up for that.
+  /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the command may
+  /// succeed later, and an outcome must not be given up.
   var storeError: StoreError {
     switch self {
     case .rolledBack(let error) where error.isCorrupt && error.isOfReading: .unreadable(error.text)
@@ -49,7 +44,6 @@ enum TransactionError: Error, Equatable {
   }
 }
 
-/// The statements that begin, commit and roll back.
 final class Transaction {
   private let begin: SQLStatement
   private let commit: SQLStatement

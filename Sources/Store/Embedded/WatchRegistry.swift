@@ -19,7 +19,6 @@ final class WatchRegistry: Sendable {
     }
   }
 
-  /// Wakes the tasks that wait for these records.
   func wake(_ ids: [RecordID]) {
     guard !ids.isEmpty else { return }
     let woken = watches.withLock { watches in

@@ -4,13 +4,12 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The bytes of one encoded value: version (1 byte), coding (1), then by the coding the content's length before it was
-/// compressed (4), and for a sealed one the secret's name (4) and the nonce (12); then the content as it is, compressed
-/// or encrypted; for a sealed one at last the tag (16).
+/// The bytes of one encoded value: version (1 byte), coding (1), by the coding the content's length before it was
+/// compressed (4), for a sealed one the secret's name (4) and the nonce (12); then the content as it is, compressed or
+/// encrypted; for a sealed one the tag (16).
 ///
 /// A content that is compressed *and* sealed was compressed first. AES-256-GCM authenticates version, coding, kind, the
-/// record's id, the status and that length along with the content, so that nothing in a store can be put into another
-/// record or another place, and opened there.
+/// record's id, the status and that length along with the content: nothing can be put elsewhere and opened there.
 ///
 /// Earlier versions of Semel read the coding `sealed` alone, with or without `bound`, and refuse any other.
 struct Envelope {
@@ -20,7 +19,6 @@ struct Envelope {
     case location = 2
   }
 
-  /// The steps by which the content was encoded.
   struct Coding: OptionSet {
     let rawValue: UInt8
     static let sealed = Coding(rawValue: 1)
@@ -28,7 +26,6 @@ struct Envelope {
     static let bound = Coding(rawValue: 2)
     static let compressed = Coding(rawValue: 4)
 
-    /// Whether this version reads the coding.
     fileprivate var isKnown: Bool {
       isSubset(of: [.sealed, .bound, .compressed]) && (contains(.sealed) || !contains(.bound))
     }
@@ -42,14 +39,13 @@ struct Envelope {
   private static let tagLength = 16
 
   let coding: Coding
-  /// The content's length before it was compressed, in bytes; `nil` if it was not.
+  /// The content's length before compression, in bytes; `nil` without.
   let plainLength: UInt32?
   /// The name of the secret that sealed the content; `nil` if it is not sealed.
   let secretName: UInt32?
   /// The content if it is not sealed; else what `open` opens.
   let payload: ByteBuffer
 
-  /// Parses an envelope; a sealed content stays closed.
   init(_ bytes: ByteBuffer) throws(Fault) {
     var bytes = bytes
     guard let version = bytes.readInteger(as: UInt8.self), version == Self.version,
@@ -73,7 +69,7 @@ struct Envelope {
     payload = bytes
   }
 
-  /// The length that the content of a compressed envelope states for itself, in bytes; 0 for any other bytes.
+  /// The length that a compressed envelope states for its content; 0 for any other bytes.
   static func plainLength(of bytes: ByteBuffer) -> Int {
     let start = bytes.readerIndex
     guard bytes.readableBytes >= 6, bytes.getInteger(at: start, as: UInt8.self) == version,
@@ -83,9 +79,6 @@ struct Envelope {
     return bytes.getInteger(at: start + 2, as: UInt32.self).map(Int.init) ?? 0
   }
 
-  /// The content of a sealed envelope.
-  ///
-  /// - Parameter place: The place at which the envelope was found.
   func open(under key: SymmetricKey, at place: Place) throws(Fault) -> ByteBuffer {
     let opened = payload.withUnsafeReadableBytes { bytes -> ByteBuffer? in
       let end = bytes.count - Self.tagLength
@@ -115,7 +108,6 @@ struct Envelope {
     return envelope
   }
 
-  /// The envelope of a content that is not sealed.
   static func unsealed(_ content: PackedContent) -> ByteBuffer {
     var envelope = head(
       content.plainLength == nil ? [] : .compressed, content.plainLength,
@@ -124,7 +116,6 @@ struct Envelope {
     return envelope
   }
 
-  /// The envelope of a content, sealed with a random nonce.
   static func seal(
     _ content: PackedContent, by secret: SealingSecret, under key: SymmetricKey, isBound: Bool,
     at place: Place
@@ -143,7 +134,6 @@ struct Envelope {
     return envelope
   }
 
-  /// The place of a value in a store.
   struct Place {
     let id: RecordID
     let kind: Kind

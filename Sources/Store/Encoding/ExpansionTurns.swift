@@ -1,10 +1,9 @@
 import Synchronization
 import Wire
 
-/// The turns of the large responses that are decoded beside the event loops, for all of these. What takes few bytes in
-/// the store may be large, and is in no count of memory until the loop of its client has it.
+/// The turns of the large responses that are decoded beside the event loops. What takes few bytes in the store may be
+/// large, and is in no count of memory until the loop of its client has it.
 final class ExpansionTurns: Sendable {
-  /// The decoded bytes that may be under way at once.
   private static let budget = 8 << 20
 
   private struct State {
@@ -22,10 +21,7 @@ final class ExpansionTurns: Sendable {
 
   private let state = Mutex(State())
 
-  /// Calls `begin` when it is the response's turn, at once or on the thread that ends another one's. `end` must follow
-  /// as soon as its client's loop has it.
-  ///
-  /// - Parameter bytes: The number of its decoded bytes.
+  /// Calls `begin` when it is the response's turn, at once or on the thread that ends another one's. `end` must follow.
   func enter(caller: Int, bytes: Int, _ begin: @escaping @Sendable (TurnQueue.Place) -> Void) {
     state.withLock { state in
       let place = state.queue.enter(caller: caller, bytes: bytes)

@@ -2,14 +2,13 @@ import Idempotency
 import NIOCore
 import Platform
 
-/// The codec in the commands and replies of a store. What is small is encoded on the caller's event loop; what is large
-/// is encoded beside it.
+/// The codec in the commands and replies of a store. What is large is encoded beside the caller's event loop.
 extension OutcomeCodec {
-  /// The size above which an outcome holds up no event loop, in bytes. Sealing so many takes about 0.1 ms.
+  /// The size above which an outcome is encoded beside the event loop, in bytes. Sealing so many takes about 0.1 ms.
   private static let maxBytesOnLoop = 128 << 10
-  /// The same for an outcome that is compressed. It takes about 0.07 ms.
+  /// The same for an outcome that is compressed, in about 0.07 ms.
   private static let maxCompressedOnLoop = 32 << 10
-  /// The same for an outcome that is decompressed, by its plain length. It takes about 0.05 ms.
+  /// The same for the plain length of an outcome that is decompressed, in about 0.05 ms.
   private static let maxExpandedOnLoop = 64 << 10
 
   private func isSmall(_ outcome: Outcome) -> Bool {
@@ -22,7 +21,6 @@ extension OutcomeCodec {
       && Envelope.plainLength(of: response) <= maxExpandedOnLoop
   }
 
-  /// The record with its outcome decoded, and the size that it has in the store.
   private func opened(
     _ record: CompletedRecord, _ outcome: EncodedOutcome, _ id: RecordID, _ key: IdempotencyKey?
   ) throws(StoreError) -> CompletedRecord {
@@ -35,7 +33,6 @@ extension OutcomeCodec {
     }
   }
 
-  /// The completion as it is stored.
   func encoded(
     _ completion: Completion, of id: RecordID, _ key: IdempotencyKey?
   ) async throws(StoreError) -> Completion {
@@ -54,19 +51,15 @@ extension OutcomeCodec {
     return completion
   }
 
-  /// The operator's resolution as it is stored.
   func encoded(_ resolution: Resolution, of id: RecordID) async throws(StoreError) -> Resolution {
     guard case .applied(let completion) = resolution else { return resolution }
     return .applied(try await encoded(completion, of: id, nil))
   }
 
-  /// The decoded size of an outcome, in bytes.
   private static func expandedBytes(of outcome: EncodedOutcome) -> Int {
     outcome.response.map { max($0.readableBytes, Envelope.plainLength(of: $0)) } ?? 0
   }
 
-  /// The standing with its outcome decoded.
-  ///
   /// - Parameter turn: The caller whose turn a large one takes.
   func decoded(
     _ standing: Standing, of id: RecordID, _ key: IdempotencyKey?, turn: Int = 0
@@ -87,7 +80,6 @@ extension OutcomeCodec {
     return .completed(try result.get())
   }
 
-  /// The reply to an owner or an operator with its outcome decoded.
   func decoded(
     _ outcome: OwnerOutcome, of id: RecordID, _ key: IdempotencyKey?
   ) async throws(StoreError) -> OwnerOutcome {
@@ -95,7 +87,6 @@ extension OutcomeCodec {
     return .lost(try await decoded(standing, of: id, key))
   }
 
-  /// The reply to a completion, of which `stored` is the encoded form.
   func decoded(
     _ reply: CompletionReply, to completion: Completion, stored: Completion, of claim: Claim
   ) async throws(StoreError) -> CompletionReply {
@@ -113,7 +104,6 @@ extension OutcomeCodec {
   }
 }
 
-// Claims, which are made without a task.
 extension OutcomeCodec {
   /// The outcome of a claim decoded; `nil` if it is too large for an event loop.
   func decodedOnLoop(_ outcome: ClaimOutcome, to request: ClaimRequest) throws(StoreError) -> ClaimOutcome? {

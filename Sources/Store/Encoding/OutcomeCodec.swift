@@ -34,17 +34,13 @@ public final class OutcomeCodec: Sendable {
   /// the configuration: what was recorded before a limit was lowered stays readable.
   public static let maxContent = (2 << 30) + (1 << 20)
 
-  /// The minimum size of a body that is compressed, in bytes. Up to here a response in Redis needs no key of its own,
-  /// and compressing one costs more time than the bytes are worth.
+  /// The minimum size of a body that is compressed, in bytes. Compressing less costs more than it saves.
   public static let minCompressedBody = 4096
 
   private let secrets: [SealingSecret]
-  /// The minimum size of a body that this codec compresses, in bytes.
   private let minBody: Int
-  /// The maximum length of the content of what is compressed, in bytes.
   private let maxContent: Int
   let expansions = ExpansionTurns()
-  /// The threads on which what is large is encoded and decoded.
   let pool: any WorkPool
   private let plainBytes = Atomic<Int>(0)
   private let storedBytes = Atomic<Int>(0)
@@ -52,8 +48,8 @@ public final class OutcomeCodec: Sendable {
   /// - Parameters:
   ///   - secrets: The secrets of `store.encryption`, the one that seals first.
   ///   - compression: The responses that are compressed. All that are in the store are decompressed.
-  ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a damaged
-  ///     or hostile record makes this process allocate.
+  ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a hostile
+  ///     record makes this process allocate.
   ///   - pool: The threads on which what is large is encoded and decoded.
   public init(
     secrets: [Secret] = [], compression: Compression = .none, maxContent: Int = OutcomeCodec.maxContent,
@@ -71,7 +67,6 @@ public final class OutcomeCodec: Sendable {
     minBody = compresses ? Self.minCompressedBody : .max
   }
 
-  /// Whether the codec compresses anything.
   var compresses: Bool { minBody < .max }
 
   /// The bytes of all responses that were compressed so far, before and after.
@@ -79,8 +74,7 @@ public final class OutcomeCodec: Sendable {
     (plainBytes.load(ordering: .relaxed), storedBytes.load(ordering: .relaxed))
   }
 
-  /// Whether the outcome is certainly stored as it is. For a small response, if nothing is sealed, this is one
-  /// comparison.
+  /// Whether the outcome is certainly stored as it is: one comparison for a small response, if nothing is sealed.
   func keepsAsIs(_ outcome: Outcome) -> Bool {
     guard secrets.isEmpty else { return false }
     guard case .whole(let response) = outcome else { return true }
@@ -94,9 +88,7 @@ public final class OutcomeCodec: Sendable {
 
   /// The outcome as it is stored.
   ///
-  /// - Parameters:
-  ///   - id: The record.
-  ///   - key: The client's key; `nil` for an operator's outcome.
+  /// - Parameter key: The client's key; `nil` for an operator's outcome.
   public func encoded(
     _ outcome: Outcome, of id: RecordID, _ key: IdempotencyKey?
   ) throws(StoreError) -> Outcome {
@@ -156,14 +148,13 @@ public final class OutcomeCodec: Sendable {
     return .statusOnly(status: outcome.status, location: String(buffer: location))
   }
 
-  /// The content of an encoded value; `nil` if it takes the client's key, and that is not given.
   private func open(
     _ bytes: ByteBuffer, _ kind: Envelope.Kind, of outcome: EncodedOutcome, _ id: RecordID,
     _ key: IdempotencyKey?
   ) throws(StoreError) -> ByteBuffer? {
     guard let envelope = try? Envelope(bytes) else { throw .unreadable(Self.otherFormat) }
     guard envelope.coding.contains(.sealed) else {
-      // Without a seal, a response is encoded only if it is compressed, and a location only because its response is.
+      // Without a seal, only what is compressed is encoded, and the location beside it.
       guard (kind == .response) == envelope.coding.contains(.compressed) else {
         throw .unreadable(Self.otherFormat)
       }
@@ -199,7 +190,6 @@ extension Envelope {
   }
 }
 
-/// The sealing of the parts of one record.
 private struct Sealer {
   private let secret: SealingSecret
   private let recordKey: SymmetricKey
@@ -221,7 +211,6 @@ private struct Sealer {
       at: Envelope.Place(id: id, kind: kind, status: status))
   }
 
-  /// The location as text without spaces.
   func text(_ location: String) throws -> String {
     let content = PackedContent(ByteBuffer(string: location))
     return Data(try seal(content, .location).readableBytesView).base64EncodedString()
@@ -248,7 +237,6 @@ extension OutcomeCodec {
     8 + response.fields.readableBytes + response.trailers.readableBytes + response.body.readableBytes
   }
 
-  /// The response of a content, whose parts share the buffer's memory; `nil` if the lengths are wrong.
   static func response(_ status: Int, _ content: ByteBuffer) -> RecordedResponse? {
     var content = content
     guard let fieldsLength = content.readInteger(as: UInt32.self),

@@ -2,7 +2,6 @@ import Idempotency
 import Wire
 
 extension RecordedResponse {
-  /// Whether compressing the body may pay: it has no coding, and its type is not one of compressed data.
   var isCompressible: Bool {
     var isCompressible = true
     fields.eachFieldLine { name, value in
@@ -15,7 +14,6 @@ extension RecordedResponse {
     return isCompressible
   }
 
-  /// Whether the data of a media type are compressed by themselves.
   private static func isCompressed(type text: String) -> Bool {
     let type = text.prefix { $0 != ";" && $0 != " " && $0 != "\t" }.lowercased()
     guard let slash = type.firstIndex(of: "/") else { return false }

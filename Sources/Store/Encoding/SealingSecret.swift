@@ -1,12 +1,10 @@
 import Crypto
 import Idempotency
 
-/// One of the secrets that seal responses, with what is derived from it.
-///
-/// Each record has a key of its own, made by HKDF with SHA-256 (RFC 5869) from the secret, the record's id and the
-/// client's key: a reader of the store and the secret still lacks the client's key.
+/// One of the secrets that seal responses. Each record has a key of its own, made by HKDF with SHA-256 (RFC 5869) from
+/// the secret, the record's id and the client's key, which a reader of the store and the secret lacks.
 struct SealingSecret: Sendable {
-  /// A name that is stored beside what the secret sealed. It reveals nothing of the secret.
+  /// A name that is stored beside what the secret sealed.
   let name: UInt32
   private let root: SymmetricKey
 
@@ -20,9 +18,7 @@ struct SealingSecret: Sendable {
     self.name = name.withUnsafeBytes { UInt32(bigEndian: $0.loadUnaligned(as: UInt32.self)) }
   }
 
-  /// The key of one record.
-  ///
-  /// - Parameter key: The client's key; `nil` for what an operator recorded, who need not know it.
+  /// The key of one record, with the client's key; `nil` for what an operator recorded.
   func recordKey(_ id: RecordID, _ key: IdempotencyKey?) -> SymmetricKey {
     var info = Array("record".utf8)
     info.append(key == nil ? 0 : 1)

@@ -2,10 +2,9 @@ import CZstd
 import NIOCore
 import Wire
 
-/// Compressed content as one frame of Zstandard (RFC 8878), which states the content's length and ends with a checksum.
+/// Compressed content as one frame of Zstandard (RFC 8878), with the content's length and a checksum.
 enum ZstandardFrame {
-  /// The fastest level but the negative ones. A mebibyte of JSON takes 2.5 ms and shrinks to a sixth; level 3 takes
-  /// twice as long for no more.
+  /// The fastest level but the negative ones. Level 3 takes twice as long for no more.
   private static let level: Int32 = 1
 
   /// The content as a frame; `nil` if the frame would be longer than `maxLength`, or if there is no memory.
@@ -27,9 +26,8 @@ enum ZstandardFrame {
     return frame
   }
 
-  /// The content of a frame; `nil` unless the bytes are exactly one sound frame of a content of `length` bytes.
-  ///
-  /// No more than `length` bytes are allocated and written, whatever the frame holds.
+  /// The content of a frame; `nil` unless the bytes are exactly one sound frame of a content of `length` bytes. No more
+  /// than these are allocated and written.
   static func content(of frame: ByteBuffer, length: Int) -> ByteBuffer? {
     let isOfLength = frame.withUnsafeReadableBytes { bytes in
       ZSTD_getFrameContentSize(bytes.baseAddress, bytes.count) == UInt64(length)
@@ -48,10 +46,8 @@ enum ZstandardFrame {
   }
 }
 
-/// The content of an envelope, as it is or compressed.
 struct PackedContent {
   let bytes: ByteBuffer
-  /// The content's own length, in bytes; `nil` if it is not compressed.
   let plainLength: UInt32?
 
   init(_ content: ByteBuffer) {
@@ -59,7 +55,7 @@ struct PackedContent {
     plainLength = nil
   }
 
-  /// Compresses a content; `nil` if less than a tenth would be saved, which is not worth the work of each replay.
+  /// Compresses a content; `nil` if less than a tenth would be saved.
   init?(compressing content: ByteBuffer) {
     let length = content.readableBytes
     guard let plainLength = UInt32(exactly: length),

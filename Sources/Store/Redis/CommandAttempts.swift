@@ -1,37 +1,27 @@
 import Idempotency
 
-/// The results of the copies of one command: they decide whether it is written again, and which error is thrown if it
-/// is not. Pure.
+/// The results of the copies of one command: whether it is written again, or else which error is thrown. Pure.
 struct CommandAttempts {
-  /// The number of late replies after which a command fails. The first one corrects the estimate of the store's clock;
-  /// the second may be due to a Redis that froze again.
+  /// The number of late replies after which a command fails. The first one corrects the estimate of the store's clock.
   private static let maxLateCount = 3
 
   private let timeout: Milliseconds
-  /// The time when the call's time-out passes.
   private(set) var deadline: BootInstant
   /// Whether no copy has a result yet.
   private(set) var areNone = true
-  /// The reason for which the reply to a copy will not arrive, although it may have been executed; `nil` if there is no
-  /// such copy.
+  /// The reason for which the reply to a copy that may have been executed will not arrive; `nil` if there is none.
   private(set) var lost: String?
-  /// Whether the command carries the whole script, because Redis does not have it.
+  /// Whether the command carries the whole script.
   private(set) var sendsWhole = false
-  /// The redirections by a cluster's nodes; `nil` before the first one.
   private var redirects: ClusterRedirects?
   private var lateCount = 0
 
-  /// Creates an empty set of results.
-  ///
-  /// - Parameters:
-  ///   - timeout: The time-out of the whole call.
-  ///   - deadline: The time when it passes.
   init(timeout: Milliseconds, deadline: BootInstant) {
     self.timeout = timeout
     self.deadline = deadline
   }
 
-  /// Takes the result of a copy. True if it is the command's result; false if the command must be written again.
+  /// Takes the result of a copy. False if the command must be written again.
   @inline(never)
   mutating func ended(_ ending: ScriptReply.Ending) throws(StoreError) -> Bool {
     areNone = false
@@ -53,14 +43,12 @@ struct CommandAttempts {
     return false
   }
 
-  /// Returns the place of the next copy in a cluster, once.
   mutating func takeNext() -> ClusterRedirects.Next { redirects?.takeNext() ?? .byMap }
 
-  /// The reason why the time-out passed without a result.
   var slowness: String { redirects?.reason ?? "Redis was too slow to take the command" }
 
   /// Restarts the time-out if it was this process that stood still: Redis has refused every copy as late, none was
-  /// lost, and the time-out passed before the refusal was read. The limit on late replies bounds the restarts.
+  /// lost, and the time-out passed before the refusal was read.
   @inline(__always)
   mutating func beginAnew(at now: @autoclosure () -> BootInstant) {
     guard lateCount > 0, lost == nil else { return }
@@ -69,15 +57,12 @@ struct CommandAttempts {
     deadline = now + timeout
   }
 
-  /// Restarts the time-out of a command that has no deadline once it is written.
   mutating func restart(at now: BootInstant) { deadline = now + timeout }
 
-  /// Returns the error of a call that failed for this reason, or, if a copy was lost before, the error that its outcome
-  /// is unknown.
+  /// The error of a call that failed for this reason, or whose outcome is unknown, since a copy was lost.
   @inline(never)
   func error(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .unavailable(reason) }
 
-  /// Returns the error of a call that was refused for this reason, or, if a copy was lost before, the error that its
-  /// outcome is unknown.
+  /// The same for a call that was refused.
   func refused(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .refused(reason) }
 }

@@ -2,37 +2,29 @@ import Idempotency
 
 /// An estimate of the store's clock that is never ahead of it.
 ///
-/// A reply contains the time at which its script ran, which is before its receipt. From there on, this machine's clock
-/// is counted, a thousandth slow: clocks drift apart by less. One that is slewed faster, as chrony may, counts as set
-/// once that matters. After a long time without replies the estimate lags, a claim is refused as late for that reason,
-/// and its reply brings the time.
+/// A reply has the time at which its script ran, before its receipt. From there on this machine's clock is counted, a
+/// thousandth slow. After a long time without replies the estimate lags, and a claim is refused as late.
 ///
-/// Redis' time is wall time, which may be set. A reply bounds its difference to this machine's clock from both sides; a
-/// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.
+/// Redis' time is wall time. A reply bounds its difference to this machine's clock from both sides; one that
+/// contradicts earlier bounds, by more than clocks drift apart, is a step.
 struct RedisClock {
-  /// The bounds of the difference between Redis' clock and this machine's, in milliseconds.
   private struct Bounds {
     var low: Int64
     var high: Int64
     var at: BootInstant
   }
 
-  /// The smallest step that counts: the margin of the shortest lease, in milliseconds.
+  /// The smallest step that counts, in milliseconds: the margin of the shortest lease.
   private static let minStep: Int64 = 100
 
   private var bounds: Bounds?
-  /// The least difference between Redis' clock and this machine's by the last replies, in milliseconds.
   var difference: Int64 { bounds?.low ?? 0 }
   private var lastTime: StoreInstant?
   private var at = BootInstant(nanoseconds: 0)
 
-  /// Takes the store's time from a reply.
+  /// Takes the store's time from a reply. `sentAt` may be earlier than the writing of the command.
   ///
-  /// - Parameters:
-  ///   - sentAt: The time at which the command was written, or earlier.
-  ///   - at: The time at which the reply was received.
-  /// - Returns: The step of the store's clock since earlier replies, also those of an earlier connection; `nil` if
-  ///   there was none.
+  /// - Returns: The step of the store's clock since earlier replies, also those of an earlier connection.
   mutating func update(to now: StoreInstant, sentAt: BootInstant, at: BootInstant) -> Milliseconds? {
     lastTime = now
     self.at = at
@@ -56,10 +48,9 @@ struct RedisClock {
     return nil
   }
 
-  /// Discards the estimate of an earlier connection, which may have led to another machine.
+  /// Discards the estimate of an earlier connection.
   mutating func reset() { lastTime = nil }
 
-  /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
     lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
   }

@@ -1,9 +1,7 @@
 import Idempotency
 
-/// The namespaces of one Redis database: a hash that they share and that does not expire.
-///
-/// A user of Redis who may access only the keys of one namespace is refused; Semel does without it then. Safe to use
-/// from any task.
+/// The namespaces of one Redis database: a hash that they share and that does not expire. A user of Redis who may
+/// access only the keys of one namespace is refused; Semel does without it then. Safe to use from any task.
 public struct RedisDirectory: NamespaceDirectory {
   private static let key = "semel:namespaces"
 

@@ -2,30 +2,24 @@ import Idempotency
 import Synchronization
 import Wire
 
-/// Detects that Redis came back without its records, by the namespace's epoch: a value among its facts, which is
-/// created once and is lost with everything else. A cluster has one for each master.
+/// Detects that Redis came back without its records, by the namespace's epoch: a fact that is created once and is lost
+/// with everything else. A cluster has one for each master. The process has one for all connections. Thread-safe.
 ///
 /// The text is `GENERATION.RANDOM`, or `RANDOM` in the first generation. A process that finds a loss begins the next
 /// generation, in which the attempt numbers of new records begin higher than any before: they fence the owners of lost
-/// records off, too. A loss while no process lives is not found.
+/// records off. A loss while no process lives is not found.
 ///
-/// Redis also forgets its records if its clock is set forwards beyond their end, and keeps the epoch, which does not
-/// expire: `expired`.
-///
-/// The process has one for all connections. Safe to use from any thread.
+/// If its clock is set forwards beyond their end, Redis forgets its records and keeps the epoch: `expired`.
 final class RedisEpoch: Sendable {
   /// The maximum generation: attempt numbers have 14 digits at most, which Lua writes exactly.
   private static let maxGeneration = 9999
 
-  /// The consequences of an epoch that was read, or of a clock that was set.
   struct Finding: Equatable {
-    /// A sentence if the records are gone, once for each loss.
+    /// A sentence if records are gone, once for each loss.
     var loss: String?
-    /// The replacement of the epoch; `nil` if it stays.
     var replacement: Replacement?
   }
 
-  /// The epoch under a key, and the one that must replace it.
   struct Replacement: Equatable {
     let key: String
     let epoch: String
@@ -33,16 +27,14 @@ final class RedisEpoch: Sendable {
   }
 
   private struct Known {
-    /// The epoch as last seen.
     var epoch: String
-    /// The one that it has replaced; `nil` if it has replaced none.
+    /// The one that it has replaced.
     var replaced: String?
-    /// The one that must replace it, and is not written yet; `nil` if it stays.
+    /// The one that must replace it, and is not written yet.
     var successor: String?
   }
 
   private struct State {
-    /// The epochs by their keys.
     var known: [String: Known] = [:]
     var generation = 0
     var lossCount = 0
@@ -53,7 +45,7 @@ final class RedisEpoch: Sendable {
       self.loss = loss
     }
 
-    /// Begins the next generation, and returns the replacement by its epoch; `nil` if no epoch is known under the key.
+    /// Begins the next generation, and returns the replacement of its epoch.
     mutating func beginGeneration(under key: String?) -> Replacement? {
       generation = min(generation + 1, RedisEpoch.maxGeneration)
       guard let key else { return nil }
@@ -61,7 +53,6 @@ final class RedisEpoch: Sendable {
       return replacement(under: key)
     }
 
-    /// The replacement that is not written yet.
     func replacement(under key: String) -> Replacement? {
       guard let known = known[key], let successor = known.successor else { return nil }
       return Replacement(key: key, epoch: known.epoch, successor: successor)
@@ -71,12 +62,10 @@ final class RedisEpoch: Sendable {
   private let state = Mutex(State())
   private let base = Atomic<Int>(0)
 
-  /// Returns a new epoch of the first generation.
   static func made() -> String {
     String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  /// Compares an epoch with the known one.
   func seen(_ epoch: String, under key: String) -> Finding {
     state.withLock { state in
       defer { publish(state) }
@@ -107,7 +96,6 @@ final class RedisEpoch: Sendable {
     }
   }
 
-  /// Takes that the records have expired because Redis' clock was set.
   func expired() -> Finding {
     state.withLock { state in
       defer { publish(state) }
@@ -118,7 +106,7 @@ final class RedisEpoch: Sendable {
     }
   }
 
-  /// Takes the replacement of an epoch, by this process or by another one that has found the same loss.
+  /// Takes the replacement of an epoch, by any process.
   func replaced(_ epoch: String, by present: String, under key: String) {
     state.withLock { state in
       defer { publish(state) }
@@ -141,10 +129,7 @@ final class RedisEpoch: Sendable {
     return min(max(generation, 0), maxGeneration)
   }
 
-  /// The attempt number of a new record's first owner.
   var firstAttempt: Int { base.load(ordering: .relaxed) + 1 }
-  /// A sentence about the latest loss of records that this process has seen; `nil` if there was none.
   var loss: String? { state.withLock { $0.loss } }
-  /// The number of losses that were detected.
   var lossCount: Int { state.withLock { $0.lossCount } }
 }

@@ -1,10 +1,7 @@
 import Idempotency
 
-/// The count of open records, which all nodes on one Redis share under two keys that expire by themselves.
-///
-/// Safe to use from any task; its commands run on the store's loop.
+/// The count of open records, which all nodes on one Redis share under two keys that expire. Safe to use from any task.
 public struct RedisOpenRecordBoard: OpenRecordBoard {
-  /// The time for which a wish waits for a node that walks.
   private static let wishSpan = Milliseconds.seconds(86_400)
 
   private let store: RedisStore

@@ -2,18 +2,16 @@ import Idempotency
 import Platform
 import Wire
 
-// The way of a claim: startClaim, send, received, then deliver; by a task where the reply is not final.
 extension RedisStore {
   /// Claims a record. One copy of the command is written without a task; a task continues the claim if there is no
-  /// connection yet, or if the reply is not final. Claims of one key and payload that are to be written at once share
-  /// one command (`SharedClaims`).
+  /// connection yet, or if the reply is not final. Claims that are to be written at once share one (`SharedClaims`).
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     guard !nodes.shared.join(request, onReply) else { return }
     send(nodes.shared.leader(request, onReply))
   }
 
   private func send(_ asked: ClaimCall) {
-    // A claim that is sent without the right to take a record over has not taken one over when it is granted.
+    // Sent without the right to take a record over, a grant has not taken one over.
     let call = asked.with(permitted(asked.request))
     let firstAttempt = subscriber.epoch.firstAttempt
     let isWritten = nodes.startClaim(call.request) {
@@ -28,7 +26,6 @@ extension RedisStore {
     }
   }
 
-  /// Ends a claim, and those that have shared its command.
   private func deliver(_ reply: ClaimReply, to call: ClaimCall) {
     switch reply {
     case .success(.granted(let claim)):
@@ -46,8 +43,7 @@ extension RedisStore {
   }
 
   /// Returns a claim for a command of its own, after the shared one gave no recorded outcome. It takes no record over:
-  /// its caller has allowed that at an earlier time, and this process may have become the holder of the record's outcome
-  /// since.
+  /// this process may have become the holder of the record's outcome since.
   private func withoutTakeOver(_ call: ClaimCall) -> ClaimCall {
     .alone(call.request.changed(takeOver: .never), call.onReply)
   }
@@ -67,8 +63,8 @@ extension RedisStore {
     }
   }
 
-  /// Returns the outcome that a reply is, or `nil` if that needs a task: a response that stands elsewhere or takes long
-  /// to decode, or a claim that has to be given back.
+  /// Returns the outcome that a reply is; `nil` if that needs a task: for a response elsewhere, or a claim to be given
+  /// back.
   private func finalOutcome(
     of request: ClaimRequest, _ reply: ScriptReply
   ) throws(StoreError) -> ClaimOutcome? {
@@ -106,11 +102,8 @@ extension RedisStore {
     }
   }
 
-  /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
-  /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
-  ///
-  /// Returns `nil` if the record has changed between the claim and the reading of its response: it has to be claimed
-  /// again.
+  /// Returns the outcome of a claim, with the response if that stands under a key of its own. If that cannot be read
+  /// now, the claim is refused: the record is completed. Returns `nil` if the record has changed since: claim it again.
   private func resolved(
     _ reply: ScriptReply, of request: ClaimRequest
   ) async throws(StoreError) -> ClaimOutcome? {
@@ -135,15 +128,11 @@ extension RedisStore {
     }
   }
 
-  /// Claims a record in a task.
+  /// Claims a record in a task, after earlier copies, one of which may have taken the record over.
   ///
-  /// If a repeated claim finds the record taken, an earlier copy of the command may still be granted it afterwards,
-  /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
-  /// deadline of all copies, when the claim is repeated.
-  ///
-  /// - Parameters:
-  ///   - copies: The results of earlier copies; `nil` if there are none.
-  ///   - mayHaveTakenOver: Whether one of these may take the record over.
+  /// If a repeated claim finds the record taken, an earlier copy may still be granted it afterwards, with no task to
+  /// end it (Tests/Model/claim.pml, EARLY_LEAVE). So such a reply is used only after the deadline of all copies, when
+  /// the claim is repeated.
   private func claim(
     _ request: ClaimRequest, after copies: CommandAttempts?, mayHaveTakenOver: Bool
   ) async throws(StoreError) -> ClaimOutcome {
@@ -165,10 +154,8 @@ extension RedisStore {
     throw .fateUnknown("the connection to Redis was lost twice during one claim")
   }
 
-  /// Returns the outcome of a claim, and the time until which another copy of its command may still be executed.
-  ///
-  /// - Parameter mayHaveTakenOver: Whether a copy was written that may take the record over. Where none was, a grant has
-  ///   not.
+  /// Returns the outcome of a claim, and the time until which another copy of its command may be executed. A grant has
+  /// taken no record over if no copy was written that may.
   private func claimOnce(
     _ request: ClaimRequest, after copies: CommandAttempts?, _ mayHaveTakenOver: inout Bool
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
@@ -189,9 +176,8 @@ extension RedisStore {
     }
   }
 
-  /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
-  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost. A record
-  /// that it may have taken over from an owner whose outcome is unknown stays unknown.
+  /// Gives back a claim that too few replicas have. A record that it made is deleted: nothing was run. If that fails,
+  /// the claim counts as one whose reply was lost. A record that it may have taken over stays unknown.
   private func giveBack(
     _ outcome: ClaimOutcome, of request: ClaimRequest, because shortage: String
   ) async throws(StoreError) {
@@ -210,10 +196,9 @@ extension RedisStore {
   }
 }
 
-// Taking over.
 extension RedisStore {
-  /// Returns the request in its present form, which takes no record over for a while after another server has taken
-  /// over or its clock was set (`RedisAlarm.mayTakeOver`; Tests/Model/claim.pml, NO_ERA).
+  /// Takes no record over for a while after another server has taken over or its clock was set
+  /// (`RedisAlarm.mayTakeOver`; Tests/Model/claim.pml, NO_ERA).
   private func permitted(_ request: ClaimRequest) -> ClaimRequest {
     mayTakeOver(request) ? request : request.changed(takeOver: .never)
   }

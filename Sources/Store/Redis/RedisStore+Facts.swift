@@ -2,9 +2,7 @@ import Idempotency
 import Platform
 import Wire
 
-/// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire.
-///
-/// Safe to use from any task; the commands run on the store's loop.
+/// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire. Safe from any task.
 public struct RedisNamespaceFacts: NamespaceFacts {
   let store: RedisStore
 
@@ -35,14 +33,7 @@ extension RedisStore {
 }
 
 extension RedisNodes {
-  /// Reads a fact, or sets it if it has the expected value.
-  ///
-  /// - Parameters:
-  ///   - fact: The fact.
-  ///   - key: The key of the facts.
-  ///   - expected: The value that the fact must have; `nil` if it must have none.
-  ///   - value: The new value, which is not empty; `nil` to set nothing.
-  /// - Returns: The fact's value afterwards.
+  /// Reads a fact, or sets it if it has the expected value, `nil` for none. Returns its value afterwards.
   func fact(
     _ fact: NamespaceFact, under key: String, expected: String?, value: String?
   ) async throws(StoreError) -> String? {

@@ -2,10 +2,8 @@ import Idempotency
 import Platform
 import Wire
 
-/// The list of open records and the search by origin, each by a walk over Redis' keys. `RedisOpenIndex` has open records
-/// without one; an index of all records by their keys would cost every request.
+/// The list of open records and the search by origin, each by a walk over Redis' keys, without an index of all records.
 extension RedisStore {
-  /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100
 
   public func isCursor(_ text: String) -> Bool {
@@ -33,7 +31,6 @@ extension RedisStore {
     return found
   }
 
-  /// Returns the origin of a record from the node that serves it; `nil` if there is no record, or it has none.
   private func attribution(of id: RecordID) async throws(StoreError) -> Attribution? {
     let reply = try await nodes.run(.find, .record(id))
     guard case .result(let result) = reply.ending else { return nil }
@@ -42,11 +39,7 @@ extension RedisStore {
 
   /// One step of a walk, with the store's time and the cursor of the next step; that is `nil` at the end.
   ///
-  /// - Parameters:
-  ///   - script: `list` or `search`.
-  ///   - cursor: The cursor of this step; `nil` for the first.
-  ///   - more: The script's arguments after those that both have.
-  ///   - isUrgent: Whether the pauses are short.
+  /// - Parameter more: The script's arguments after those that `list` and `search` have.
   func walk(
     _ script: RedisScript, after cursor: String?, _ more: [String] = [], isUrgent: Bool = false
   ) async throws(StoreError) -> (RedisList, now: StoreInstant, next: String?) {
@@ -65,9 +58,7 @@ extension RedisStore {
     return (list, now, place.after(cursor: list.cursor, in: nodes.map ?? map)?.text)
   }
 
-  /// One step of the walk on one server, with the server's time.
-  ///
-  /// - Parameter master: The server; `nil` outside a cluster.
+  /// One step of the walk on one server, in a cluster on `master`.
   private func step(
     _ script: RedisScript, at master: ServerAddress?, after cursor: String, _ more: [String],
     _ isUrgent: Bool
@@ -93,18 +84,14 @@ extension RedisStore {
 }
 
 extension RedisNodes {
-  /// The pause after a step, as a multiple of its round trip, which limits the part of Redis' time that a walk takes.
-  /// The round trip is longer than Redis' work on the step, and grows when Redis is busy.
+  /// The pause after a step, as a multiple of its round trip: the part of Redis' time that a walk takes.
   private static let pauseFactor: Int64 = 10
-  /// The same for a walk that is urgent.
   private static let urgentFactor: Int64 = 3
-  /// The maximum pause, in nanoseconds.
   private static let maxPause: Int64 = 200_000_000
-  /// The pause up to which a step does not wait, and the time for which it may have waited in vain, in nanoseconds. A
-  /// timer takes ten milliseconds or twenty, for pauses of four: the next ones make up for the difference.
+  /// The pause up to which a step does not wait, and the time for which it may have waited in vain, in nanoseconds.
   private static let maxCarried: Int64 = 20_000_000
 
-  /// Waits until the pause after the last step is over, whichever caller made it.
+  /// Waits until the pause after the last step is over.
   func paceWalk() async {
     while true {
       let left = nextStepAt.nanoseconds - BootInstant.now.nanoseconds
@@ -126,22 +113,18 @@ extension RedisNodes {
 
 /// The result of one step of the walk.
 struct RedisList {
-  /// The character before the ID of a record that a search could not read. No ID contains it.
+  /// The character before the ID of a record that a search could not read.
   private static let refusedMark: Character = "?"
 
   var cursor: String
   var records: [(RecordID, RedisRecord)] = []
   var unreadable: [RecordID] = []
-  /// The records that a search has found.
   var found: [RecordID] = []
-  /// The records that the searched server has refused to read, and another node of the cluster may serve.
+  /// The records that the searched server has refused to read.
   var refused: [RecordID] = []
 
   init(cursor: String) { self.cursor = cursor }
 
-  /// Reads a reply.
-  ///
-  /// - Parameter hasTexts: Whether each ID is followed by the record's text.
   init?(_ reply: borrowing HiredisReply, hasTexts: Bool) {
     guard let cursor = reply.withBytes(at: 2, { String(decoding: $0, as: UTF8.self) }) else { return nil }
     self.cursor = cursor

@@ -1,9 +1,7 @@
 import Idempotency
 import Wire
 
-/// The interpretation of the replies.
 extension RedisStore {
-  /// Returns the outcome of a claim.
   @inline(never)
   func outcome(of request: ClaimRequest, _ reply: ScriptReply) throws(StoreError) -> ClaimOutcome {
     guard let result = reply.finalResult else { return .granted(Self.claim(request, reply, after: nil)) }
@@ -25,7 +23,6 @@ extension RedisStore {
     }
   }
 
-  /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
   func outcome(of reply: ScriptReply) throws(StoreError) -> OwnerOutcome {
     invariant(reply.shortage == nil, "a change counts that too few replicas have")
@@ -37,7 +34,6 @@ extension RedisStore {
     return .lost(try result.standing(now: reply.now, response: reply.response))
   }
 
-  /// Returns the outcome of an owner's command, with the response and decoded.
   func outcome(of reply: ScriptReply, _ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     if case .result(let result) = reply.ending, let record = result.record, record.owner != claim.owner,
       record.fingerprint != claim.fingerprint.text,
@@ -48,22 +44,14 @@ extension RedisStore {
     return try await outcome(of: reply, claim.id, claim.key)
   }
 
-  /// Returns the outcome of an owner's or an operator's command, with the response and decoded.
-  ///
-  /// - Parameter key: The client's key, if it is known.
   func outcome(
     of reply: ScriptReply, _ id: RecordID, _ key: IdempotencyKey? = nil
   ) async throws(StoreError) -> OwnerOutcome {
     try await codec.decoded(try outcome(of: try await withResponse(reply, of: id)), of: id, key)
   }
 
-  /// Returns the reply with the response, if that stands under a key of its own.
-  ///
-  /// An operator may have amended or forgotten the record since the reply, and its response is gone with it. If there is
-  /// no response, the record is therefore read again; if it is another one by then, the reply of that reading is
-  /// returned.
-  ///
-  /// - Parameter reader: The delivery that gets it; `nil` if there is none.
+  /// Returns the reply with the response, if that stands under a key of its own. An operator may have amended or
+  /// forgotten the record since, and its response is gone with it: without one, the record is read again.
   func withResponse(
     _ reply: ScriptReply, of id: RecordID, for reader: (any ResponseReader)? = nil
   ) async throws(StoreError) -> ScriptReply {
@@ -81,7 +69,6 @@ extension RedisStore {
     return reply
   }
 
-  /// Returns the response under a key of its own; `nil` if there is none.
   private func response(
     at place: String, of id: RecordID, for reader: (any ResponseReader)?
   ) async throws(StoreError) -> Outcome? {
@@ -92,7 +79,7 @@ extension RedisStore {
     return response.outcome
   }
 
-  /// Deletes a response that no record names any more. If that fails, it expires soon after its retention.
+  /// Deletes a response that no record names any more. It would expire.
   func erase(after reply: ScriptReply, of id: RecordID) {
     guard case .result(let result) = reply.ending, result.word == .erased, let place = result.text,
       place != "-"
@@ -102,12 +89,7 @@ extension RedisStore {
     nodes.send(RedisPlainCommand("DEL", keys.response(id, place)), id)
   }
 
-  /// Creates a granted claim.
-  ///
-  /// - Parameters:
-  ///   - request: The request.
-  ///   - reply: The reply.
-  ///   - record: The record as it is now, if there was one before; otherwise `nil`.
+  /// Creates a granted claim, after the record if there was one before.
   private static func claim(
     _ request: ClaimRequest, _ reply: ScriptReply, after record: RedisRecord?
   ) -> Claim {
@@ -125,13 +107,11 @@ extension RedisStore {
 }
 
 extension ScriptReply {
-  /// The end of the key under which the record's response stands; `nil` if it has no key of its own.
   var responseKey: String? {
     guard case .result(let result) = ending else { return nil }
     return result.record?.responseKey(now: now)
   }
 
-  /// Whether this is the reply of a reading, and not of a claim.
   var isOfReading: Bool {
     guard case .result(let result) = ending else { return false }
     return result.word == .view || result.word == .none
@@ -139,8 +119,7 @@ extension ScriptReply {
 }
 
 extension ClaimOutcome {
-  /// Whether a copy of the claim that Redis executes after this reply may still be granted the record. A record with an
-  /// outcome is not granted any more.
+  /// Whether a copy of the claim that Redis executes after this reply may still be granted the record.
   var mayBeGrantedLater: Bool {
     switch self {
     case .granted, .taken(.completed): false
@@ -150,6 +129,5 @@ extension ClaimOutcome {
 }
 
 extension Fingerprint {
-  /// The text in a record.
   fileprivate var text: String { "\(digest.text) \(recipe.text)" }
 }

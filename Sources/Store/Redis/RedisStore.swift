@@ -6,9 +6,8 @@ import Platform
 /// A record store in Redis, with one connection per event loop and server, and a script per call.
 ///
 /// Confined to the loop of its context. A command takes at most `RedisEndpointSettings.timeout`, and a call is one
-/// command, or two where a response has a key of its own. A claim whose connection is lost takes at most twice as long,
-/// and one that has shared the command of another in vain as long again. A stall of this process is not counted for a
-/// claim that Redis refused as late.
+/// command, or two where a response has a key of its own. A claim whose connection is lost, or that has shared a
+/// command in vain, takes as long again.
 public struct RedisStore: RecordStore {
   let nodes: RedisNodes
   let subscriber: RedisSubscriber
@@ -82,8 +81,8 @@ public struct RedisStore: RecordStore {
     return try await completeOrDrop(claim, with: completion, storing: completion)
   }
 
-  /// Completes the record, and without the response if Redis answers others while the response does not get there: it
-  /// would not get there the next time either, and a record without an end is worse.
+  /// Completes the record, without the response if that does not get to a Redis that answers others: it would not get
+  /// there the next time either.
   @inline(never)
   private func completeOrDrop(
     _ claim: Claim, with completion: Completion, storing stored: Completion
@@ -102,7 +101,6 @@ public struct RedisStore: RecordStore {
     }
   }
 
-  /// - Parameter stored: The completion in the store's form.
   @inline(never)
   private func complete(
     _ claim: Claim, with completion: Completion, storing stored: Completion
@@ -117,7 +115,6 @@ public struct RedisStore: RecordStore {
     return CompletionReply(outcome: .done, record: record)
   }
 
-  /// The outcome of a completion that came too late or was repeated.
   @inline(never)
   private func superseded(
     _ reply: ScriptReply, _ stored: Completion, of claim: Claim
@@ -158,15 +155,11 @@ public struct RedisStore: RecordStore {
     }
   }
 
-  /// The maximum number of times that a response is written for one call.
   private static var maxResponseWrites: Int { 3 }
 
-  /// Writes a response that gets a key of its own, and then its record by `script`. That follows once the response is
-  /// there: a record must not name a response that Redis has refused, and while a slot moves, either command may be
-  /// sent elsewhere.
-  ///
-  /// Another server may have taken over between the two, or Redis may have been emptied: the script then finds no
-  /// response, and both are repeated.
+  /// Writes a response that gets a key of its own, and then its record by `script`: a record must not name a response
+  /// that Redis has refused. Another server may have taken over between the two: without the response both are
+  /// repeated.
   @inline(never)
   func afterResponse(
     of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken, turn: Int = 0,
@@ -181,10 +174,7 @@ public struct RedisStore: RecordStore {
       "the response is not at the Redis that has its record, although it was just written there")
   }
 
-  /// Writes a response that gets a key of its own: a large one over a connection of its own, so that nothing waits
-  /// behind it.
-  ///
-  /// - Parameter turn: The number by which large responses of one caller take turns with those of others.
+  /// Writes a response that gets a key of its own: a large one over a connection of its own, by turns of the callers.
   private func writeResponse(
     of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken, turn: Int
   ) async throws(StoreError) {
@@ -196,7 +186,6 @@ public struct RedisStore: RecordStore {
     }
   }
 
-  /// Counts a live claim that Redis had lost.
   @inline(never)
   private func note(_ reply: ScriptReply, of claim: Claim) {
     guard reply.isOfLostClaim else { return }
@@ -262,7 +251,6 @@ public struct RedisStore: RecordStore {
 }
 
 extension Release {
-  /// The word by which the script knows it.
   fileprivate var word: String {
     switch self {
     case .remembered: "remembered"

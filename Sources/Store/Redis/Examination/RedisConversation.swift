@@ -8,22 +8,18 @@ import Wire
 
 /// One connection for a few commands, which ends with their replies.
 struct RedisConversation {
-  /// The reason for which there are no replies.
   struct Fault: Error { let reason: String }
 
   struct Replies: Sendable {
     var values: [RedisValue]
-    /// The time from the writing of the commands to the first reply.
     let firstAfter: Milliseconds
   }
 
   let address: ServerAddress
   let login: RedisLogin
   let timeout: Milliseconds
-  /// Whether a URL's scheme decides on TLS, and not a member of the settings.
   let hasURL: Bool
 
-  /// Logs in, and returns the replies to the commands.
   func replies(to commands: [[String]]) async throws(Fault) -> Replies {
     var all = commands
     let password: Secret?
@@ -75,14 +71,12 @@ struct RedisConversation {
   }
 }
 
-/// The handler of a conversation: writes all commands at once, and collects the replies.
 private final class ReplyCollector: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   private let commands: [[String]]
   private let promise: EventLoopPromise<RedisConversation.Replies>
-  /// Returns the question whether the server speaks TLS, where nothing was received before this end.
   private let tlsQuestion: (RedisLogin.EarlyEnd) -> String
   private var reader = HiredisReader()
   private var replies: [RedisValue] = []
@@ -110,7 +104,7 @@ private final class ReplyCollector: ChannelInboundHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    // Until now the commands have waited. The proxy has more time for a handshake than for a command.
+    // Until now the commands have waited.
     if case .handshakeCompleted = event as? TLSUserEvent { writtenAt = .now }
     context.fireUserInboundEventTriggered(event)
   }

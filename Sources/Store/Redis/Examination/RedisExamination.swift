@@ -7,19 +7,15 @@ public struct RedisFinding: Sendable, Equatable {
   public var isError: Bool
   public var text: String
 
-  /// A finding by which protected requests would fail.
   static func error(_ text: String) -> RedisFinding { RedisFinding(isError: true, text: text) }
-  /// A finding that harms nobody yet.
   static func warning(_ text: String) -> RedisFinding { RedisFinding(isError: false, text: text) }
 }
 
 /// The examination of all servers that the settings name, for an operator who has not started Semel yet.
 public struct RedisExamination: Sendable {
-  /// The clock difference between two machines that is worth a warning, in seconds.
   private static let maxSkew: Int64 = 2
 
   private let settings: RedisEndpointSettings
-  /// The wall clock of this machine, in seconds since 1970.
   private let now: @Sendable () -> Int64
 
   public init(_ settings: RedisEndpointSettings, now: @escaping @Sendable () -> Int64) {
@@ -27,7 +23,7 @@ public struct RedisExamination: Sendable {
     self.now = now
   }
 
-  /// Connects to the servers, and returns everything that is wrong with them.
+  /// Connects to the servers, and returns what is wrong with them.
   public func findings() async -> [RedisFinding] {
     switch settings.topology {
     case .standalone: await examine(settings.address).findings
@@ -99,20 +95,18 @@ public struct RedisExamination: Sendable {
     return found + (await examine(replicas: replicas.filter { !map.masters.contains($0) }))
   }
 
-  /// - Parameter error: The server's reply to the question for its slot map.
   private func lacksMap(_ seed: ServerAddress, _ error: String) -> RedisFinding {
     let needs = error.hasPrefix("NOPERM") ? "; all that Semel's user needs is: \(rights().line)" : ""
     return .error("\(seed) gives no slot map: \(RedisRefusal.advice(error))\(needs)")
   }
 
-  /// Examines a master and the replicas of which Sentinel may make the next one.
   private func examineWithReplicas(_ master: ServerAddress) async -> [RedisFinding] {
     let (findings, replication) = await examine(master)
     return findings + (await examine(replicas: RedisExamination.replicas(by: replication)))
   }
 
-  /// Examines the servers that may become masters. Users, rights and settings are each server's own: Redis replicates
-  /// none of them. A fault of a replica harms nobody before a failover.
+  /// Examines the servers that may become masters. Users, rights and settings are each server's own: none is
+  /// replicated.
   private func examine(replicas: [ServerAddress]) async -> [RedisFinding] {
     var found: [RedisFinding] = []
     for replica in replicas {
@@ -123,7 +117,6 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  /// The replicas in a master's `INFO`.
   private static func replicas(by reply: RedisValue?) -> [ServerAddress] {
     (reply?.text ?? "").split(whereSeparator: \.isNewline).compactMap { line in
       guard line.hasPrefix("slave"), let value = line.split(separator: ":", maxSplits: 1).last else {
@@ -152,11 +145,7 @@ public struct RedisExamination: Sendable {
       address: address, login: settings.login, timeout: settings.timeout, hasURL: hasURL)
   }
 
-  /// Examines one server that is to hold records, and returns its `INFO` besides.
-  ///
-  /// - Parameters:
-  ///   - tag: A hash tag in a slot that the server serves.
-  ///   - isReplica: Whether it is a replica, as it should be.
+  /// Examines one server that is to hold records, by keys with a hash tag of its slots, and returns its `INFO` besides.
   private func examine(
     _ address: ServerAddress, tag: String = "check", isReplica: Bool = false
   ) async -> (findings: [RedisFinding], replication: RedisValue?) {
@@ -219,7 +208,6 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  /// Judges whether a server is a master, and its replicas if changes wait for some.
   private func judge(_ address: ServerAddress, role reply: RedisValue) -> [RedisFinding] {
     if reply.info("role") == "slave" {
       return [.error("\(address) is a read-only replica: give the master's address")]
@@ -262,8 +250,7 @@ public struct RedisExamination: Sendable {
     }
     // A replica refuses changes, and refuses to wait for other replicas.
     guard !isReplica else { return [] }
-    // Any other error of a harmless command would hit commands on records, too. A cluster's refusals concern other
-    // slots.
+    // Any other error of a harmless command would hit commands on records, too, but a cluster's are about other slots.
     let faults = zip(rights.all, replies).compactMap { right, reply -> String? in
       guard case .error(let text) = reply, ClusterRefusal(text, from: address) == nil, !right.isOptional,
         !RedisRefusal.isScriptMissing(text), !RedisRefusal.isDemotion(text)

@@ -4,11 +4,10 @@ struct RedisRights {
   struct Right: Equatable {
     var rule: String
     var command: [String]
-    /// Whether Semel works without the right, with less.
+    /// Whether Semel works without the right.
     var isOptional = false
 
-    /// The rule that would allow the command, by the server's error; `nil` if that is not about rights. Redis checks
-    /// rights before anything else.
+    /// The rule that would allow the command, by the server's error, if that is about rights. These are checked first.
     func missingRule(by error: String, _ namespace: String) -> String? {
       guard error.hasPrefix("NOPERM") else { return nil }
       let isAboutKeys = error.contains("keys") || error.contains("access a key")
@@ -23,15 +22,15 @@ struct RedisRights {
   private let namespace: String
   private let user: String
 
-  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves.
-  ///   None of these keys is one that a running Semel uses, since they are deleted.
+  /// - Parameter tag: The hash tag of the keys that are tried, none of which a running Semel uses, since they are
+  ///   deleted.
   init(
     namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
     tag: String = "check"
   ) {
     self.namespace = namespace
     self.user = user ?? "default"
-    // The last ones, since a subscribed connection takes no other commands.
+    // Last, since a subscribed connection takes no other commands.
     all =
       Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand) + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
@@ -79,10 +78,8 @@ struct RedisRights {
     return all
   }
 
-  /// The right to the namespaces that share the Redis (`RedisDirectory`).
   private static let directory = "~semel:namespaces"
 
-  /// Adds the rights that only one topology needs, and removes those that it does not know.
   private static func adapt(_ all: inout [Right], to topology: RedisEndpointSettings.Topology) {
     switch topology {
     case .standalone: break
@@ -96,13 +93,10 @@ struct RedisRights {
     }
   }
 
-  /// The rights of a claim, with harmless forms of the commands that it consists of. An inspection tries them, since
-  /// rights may be withdrawn. A claim itself says less: its script fails with a text that each version of Redis words
-  /// in another way.
+  /// The rights of a claim, by harmless forms of its commands on a key that does not exist. An inspection tries them: a
+  /// claim's script fails with a text that each version of Redis words in another way.
   ///
-  /// - Parameters:
-  ///   - key: A key that does not exist, and that none of the commands creates.
-  ///   - digest: The digest of the script of a claim, which ends at once because its deadline is over.
+  /// - Parameter digest: The digest of the script of a claim, which ends at once because its deadline is over.
   static func ofClaims(key: String, digest: String) -> [Right] {
     [
       Right(rule: "+evalsha", command: ["EVALSHA", digest, "1", key, "", "0"]),
@@ -112,7 +106,6 @@ struct RedisRights {
     ]
   }
 
-  /// The line of an ACL file for a user with these rights and no others.
   var line: String {
     var rules: [String] = []
     for right in all where right.rule.hasPrefix("+") && !rules.contains(right.rule) {

@@ -3,17 +3,13 @@ import Logging
 import Platform
 
 /// One event loop's part in the index of open records: it enters what runs for more than a second and what becomes
-/// unknown, and takes out what ends. Confined to its loop.
-///
-/// Nothing waits for it. What Redis does not take is sent again with the next turn; what a process that dies has not sent
-/// is found by `RedisOpenIndex.repair`.
+/// unknown, and takes out what ends. Confined to its loop. Nothing waits for it: what Redis does not take is sent
+/// again, and what a dead process has not sent is found by `RedisOpenIndex.repair`.
 final class OpenRecordKeeper: @unchecked Sendable {
-  /// The time from one turn to the next, in milliseconds. A claim is entered once it has run for one to two of them.
+  /// The time from one turn to the next, in milliseconds.
   static let turn: Int64 = 1000
-  /// The number of records in one command, which takes Redis a millisecond at most.
   private static let maxBatch = 500
-  /// The number of records from which on what Redis does not take is dropped: a listing takes ends out, and a walk finds
-  /// what is open.
+  /// The number of records from which on what Redis does not take is dropped, for a listing or a walk to find.
   private static let maxWaiting = 100_000
 
   private unowned let nodes: RedisNodes
@@ -21,14 +17,11 @@ final class OpenRecordKeeper: @unchecked Sendable {
   private var added: [RecordID: OpenEntry] = [:]
   private var removed: Set<RecordID> = []
   private var timer: LoopTimers.Token?
-  /// Whether a write is under way. The next one follows it: a removal that was sent before must not meet what was entered
-  /// since.
+  /// Whether a write is under way. The next one follows it: a removal must not meet what was entered since.
   private var isWriting = false
-  /// Whether a write is about to begin, which sends all that comes until then.
+  /// Whether a write is about to begin.
   private var isWriteDue = false
-  /// The writes that wait for the one that is under way.
   private var waiting: [UnsafeContinuation<Void, Never>] = []
-  /// Whether Redis forbids a command that the index needs.
   private(set) var isForbidden = false
 
   init(of nodes: RedisNodes) { self.nodes = nodes }
@@ -51,7 +44,6 @@ final class OpenRecordKeeper: @unchecked Sendable {
     add(OpenEntry(id: claim.id, lapse: now + claim.lease, keyDigest: claim.attribution?.keyDigest))
   }
 
-  /// Enters a record whose outcome is being marked unknown, at once.
   func marksUnknown(_ claim: Claim) {
     guard !isForbidden else { return }
     _ = running.ended(claim.owner)
@@ -59,9 +51,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
     writeSoon()
   }
 
-  /// Takes the end of a claim.
-  ///
-  /// - Parameter isOpen: Whether somebody else holds the record, who cares for its entry.
+  /// Takes the end of a claim, unless somebody else holds the record and cares for its entry.
   func ended(_ claim: Claim, isOpen: Bool = false) {
     guard running.ended(claim.owner), !isOpen, !isForbidden else { return }
     remove(claim.id)
@@ -69,7 +59,6 @@ final class OpenRecordKeeper: @unchecked Sendable {
     writeSoon()
   }
 
-  /// Takes the end that an operator has given a record.
   func decided(_ id: RecordID) {
     guard !isForbidden else { return }
     remove(id)
@@ -100,7 +89,6 @@ final class OpenRecordKeeper: @unchecked Sendable {
     }
   }
 
-  /// Whether this loop is about to enter a record.
   func enters(_ id: RecordID) -> Bool { added[id] != nil }
 
   private func writeSoon() {
@@ -112,7 +100,6 @@ final class OpenRecordKeeper: @unchecked Sendable {
     }
   }
 
-  /// Sends what is not sent yet.
   func write() async {
     while isWriting { await withUnsafeContinuation { waiting.append($0) } }
     isWriting = true
@@ -125,7 +112,7 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   private func writeAll() async {
     isWriteDue = false
-    // In an order that does not depend on the hashes of this process, which the simulator would not repeat.
+    // An order without the hashes of this process, for the simulator.
     let entries = added.values.sorted { $0.id.text < $1.id.text }
     let ends = removed.sorted { $0.text < $1.text }
     added = [:]
@@ -160,7 +147,6 @@ final class OpenRecordKeeper: @unchecked Sendable {
   }
 }
 
-// The commands. Each names the records of one batch.
 extension OpenRecordKeeper {
   func enter(_ entries: [OpenEntry]) async throws(StoreError) {
     let keys = nodes.keys
@@ -189,7 +175,7 @@ extension OpenRecordKeeper {
 }
 
 extension RedisNodes {
-  /// The present time by the clock of the server that has the index.
+  /// The time of the server that has the index.
   var openTime: StoreInstant {
     let node = single ?? mapped(SlotMap.slot(of: keys.open))
     return node?.clock.estimate(at: .now) ?? StoreInstant(milliseconds: WallClock.milliseconds())

@@ -3,31 +3,25 @@ import Platform
 import Wire
 
 /// The index of open records in Redis: two sorted sets of the IDs of records, without a slot in common with these.
-///
-/// `NAMESPACE:open` has each record at the time at which its outcome became unknown, or will be once its lease lapses;
-/// what cannot be read is at -1. `NAMESPACE:open:keys` has it at the digest of its key, as a number. An entry is a hint,
-/// which no script reads or writes: a first run that ends within a second costs Redis nothing, where a script that entered
-/// each claim and took it out again would take a quarter more of its time. One node of a cluster has both sets, since they
-/// are as small as the number of runs that take long.
+/// `NAMESPACE:open` has each record at the time of its loss, or of its lease's lapse; what cannot be read is at -1.
+/// `NAMESPACE:open:keys` has it at the digest of its key, as a number. An entry is a hint, which no script reads or
+/// writes: a first run of less than a second costs Redis nothing. One node of a cluster has both sets.
 ///
 /// Confined to the store's loop.
 public struct RedisOpenIndex: OpenRecordIndex {
-  /// The number of records of one part, which are read at once.
   private static let partLength = 100
-  /// The number of keys up to which a store is small: a walk takes less than a second.
+  /// The number of keys up to which a store is small.
   static let maxSmallSize: Int64 = 10_000
-  /// The difference up to which an entry's time is right, in milliseconds.
+  /// The difference up to which an entry's time is right.
   private static let maxDrift: Int64 = 1000
 
   let store: RedisStore
 
   private var nodes: RedisNodes { store.nodes }
 
-  /// The place in the listing.
   private struct Place {
-    /// The lowest score that is left.
+    /// The lowest score that is left, and the number of its records that were listed.
     var score: Int64
-    /// The number of records of that score that were listed.
     var listed: Int
 
     init(score: Int64, listed: Int) {
@@ -106,7 +100,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
     }
   }
 
-  /// Reads from one of the sets, which is the second word. The index is given up if Redis forbids that.
+  /// Reads from one of the sets, and gives the index up if Redis forbids that.
   private func reply(to words: [String]) async throws(StoreError) -> RedisValue {
     do throws(StoreError) {
       return try await nodes.reply(to: words, .key(words[1]))
@@ -162,9 +156,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
   }
 }
 
-// The reading of the records that the index names.
 extension RedisOpenIndex {
-  /// A record as it is found behind its entry.
   private enum Finding: Sendable {
     case open(RecordView, lapse: StoreInstant)
     case unreadable
@@ -181,9 +173,7 @@ extension RedisOpenIndex {
   }
 
   /// Reads records at once, in the order of their entries. Takes those out that are not open any more, and sets the
-  /// times of others right.
-  ///
-  /// - Parameter scores: The scores of the entries; `nil` where they are not known, and not set right.
+  /// times of others right if their scores are given.
   private func read(
     _ ids: [RecordID], scores: [Int64]?
   ) async throws(StoreError) -> [(Entry, Finding)] {
@@ -219,7 +209,7 @@ extension RedisOpenIndex {
     }
   }
 
-  /// - Parameter isUnreadable: Whether the record could not be read before, so that its response is read, too.
+  /// - Parameter isUnreadable: Whether the record could not be read before: its response is read, too.
   private func finding(_ id: RecordID, isUnreadable: Bool) async -> Result<Finding, StoreError> {
     do throws(StoreError) {
       if isUnreadable { _ = try await store.inspect(id) }
@@ -237,7 +227,6 @@ extension RedisOpenIndex {
 }
 
 extension RedisRecord {
-  /// The time at which the outcome of an open record became unknown, or will once its lease lapses.
   fileprivate var lapse: StoreInstant { since + span }
 }
 

@@ -1,37 +1,32 @@
 import Idempotency
 import Platform
 
-/// A record as the index of open records has it.
 struct OpenEntry: Equatable {
   let id: RecordID
-  /// The end of its lease, or the loss of its outcome; `nil` if the record cannot be read.
+  /// The end of its lease, or the loss of its outcome; `nil` if it cannot be read.
   let lapse: StoreInstant?
-  /// The digest of its key; `nil` if it is not known.
   let keyDigest: String?
 
-  /// The score of a record that cannot be read, which is before all times.
   static let unreadableScore: Int64 = -1
 
   var score: Int64 { lapse.map { max(0, $0.milliseconds) } ?? Self.unreadableScore }
 
-  /// The number by which the record is found by its key; `nil` if its key is not known.
   var keyScore: UInt32? { keyDigest.flatMap { UInt32($0, radix: 16) } }
 }
 
-/// The claims of one event loop that run, until the index of open records has them. Pure.
-///
-/// A claim that ends within a turn or two never gets there, so that a quick first run costs the store nothing.
+/// The claims of one event loop that run, until the index of open records has them. Pure. A claim that ends within a
+/// turn or two never gets there.
 struct RunningClaims {
   private struct Run {
     let id: RecordID
     let keyDigest: String?
     let lease: Milliseconds
     let began: BootInstant
-    /// Whether the index may have the record already, as one of unknown outcome that was taken over.
+    /// Whether the index may have the record already.
     let mayBeEntered: Bool
   }
 
-  /// The claims that have begun since the last turn, and those that began in the turn before.
+  /// The claims since the last turn, and those of the turn before.
   private var latest: [OwnerToken: Run] = [:]
   private var earlier: [OwnerToken: Run] = [:]
 
@@ -43,7 +38,7 @@ struct RunningClaims {
       mayBeEntered: claim.followsUnknown)
   }
 
-  /// Takes a claim that may have been granted: its reply is lost.
+  /// Takes a claim whose reply is lost.
   mutating func mayHaveBegun(_ request: ClaimRequest, at now: BootInstant) {
     latest[request.owner] = Run(
       id: request.id, keyDigest: request.attribution?.keyDigest, lease: request.lease, began: now,
@@ -52,7 +47,7 @@ struct RunningClaims {
 
   func has(_ owner: OwnerToken) -> Bool { latest[owner] != nil || earlier[owner] != nil }
 
-  /// Takes the end of a claim. Returns whether the index may have its record.
+  /// Returns whether the index may have the record of a claim that has ended.
   mutating func ended(_ owner: OwnerToken) -> Bool {
     guard let run = latest.removeValue(forKey: owner) ?? earlier.removeValue(forKey: owner) else {
       return true
@@ -61,10 +56,6 @@ struct RunningClaims {
   }
 
   /// Begins the next turn, and returns the claims that have run for a whole one, which are the index's from now on.
-  ///
-  /// - Parameters:
-  ///   - now: The present time.
-  ///   - storeTime: The same by the store's clock.
   mutating func turn(at now: BootInstant, _ storeTime: StoreInstant) -> [OpenEntry] {
     let due = earlier.values.map { run in
       OpenEntry(id: run.id, lapse: storeTime + run.lease - (now - run.began), keyDigest: run.keyDigest)

@@ -1,15 +1,11 @@
 import CHiredis
 
-/// The owner of hiredis' reader, which takes bytes as they arrive and returns complete replies.
-///
-/// No other file touches the C library's pointers.
+/// The owner of hiredis' reader, which takes bytes and returns complete replies. No other file touches its pointers.
 struct HiredisReader: ~Copyable {
-  /// The maximum number of members of an array, more than any reply to Semel has. hiredis allocates memory for the
-  /// announced number before the first member arrives.
+  /// The maximum number of members of an array. hiredis allocates memory for the announced number at once.
   private static let maxMembers = 1 << 20
 
   private let reader: UnsafeMutablePointer<redisReader>
-  /// hiredis' own functions, except for the one that creates arrays.
   private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
 
   init() {
@@ -33,14 +29,12 @@ struct HiredisReader: ~Copyable {
     functions.deallocate()
   }
 
-  /// Takes the next bytes of the stream.
   mutating func feed(_ bytes: UnsafeRawBufferPointer) {
     guard let start = bytes.baseAddress else { return }
     // The reader keeps an error, and `next` throws it.
     _ = redisReaderFeed(reader, start.assumingMemoryBound(to: CChar.self), bytes.count)
   }
 
-  /// Returns the next complete reply; `nil` if more bytes are needed.
   mutating func next() throws(RedisProtocolError) -> HiredisReply? {
     var reply: UnsafeMutableRawPointer?
     guard redisReaderGetReply(reader, &reply) == REDIS_OK else {
@@ -53,12 +47,10 @@ struct HiredisReader: ~Copyable {
   }
 }
 
-/// The stream violates the Redis protocol; nothing more can be read from it.
 struct RedisProtocolError: Error {
   var text: String
 }
 
-/// One complete reply, freed with this value.
 struct HiredisReply: ~Copyable {
   enum Kind { case null, integer, text, error, array }
 
@@ -70,25 +62,20 @@ struct HiredisReply: ~Copyable {
 
   var kind: Kind { Self.kind(root) }
   var integer: Int64 { root.pointee.integer }
-  /// The number of members of an array; 0 for any other reply.
   var count: Int { kind == .array ? root.pointee.elements : 0 }
 
-  /// Passes the bytes of a text or an error to `body`.
   func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T { body(Self.bytes(root)) }
 
-  /// Returns an integer member of an array; `nil` if there is none at this index.
   func integer(at index: Int) -> Int64? {
     guard let member = member(index), Self.kind(member) == .integer else { return nil }
     return member.pointee.integer
   }
 
-  /// Passes the bytes of a text member of an array to `body`; `nil` if there is none at this index.
   func withBytes<T>(at index: Int, _ body: (UnsafeRawBufferPointer) -> T) -> T? {
     guard let member = member(index), Self.kind(member) == .text else { return nil }
     return body(Self.bytes(member))
   }
 
-  /// The reply as a Swift value, for commands that are rare.
   var value: RedisValue { Self.value(root) }
 
   private func member(_ index: Int) -> UnsafeMutablePointer<redisReply>? {

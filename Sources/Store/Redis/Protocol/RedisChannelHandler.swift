@@ -1,12 +1,11 @@
 import NIOCore
 import Platform
 
-/// The channel handler of one connection, which passes replies to the link.
 final class RedisChannelHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The link; `nil` once it has given up this connection, so that later replies are ignored.
+  /// The link; `nil` once it has given up this connection.
   private var link: RedisLink?
   private var context: ChannelHandlerContext?
   private var writer: SocketWriter?
@@ -15,7 +14,6 @@ final class RedisChannelHandler: ChannelInboundHandler {
   /// Whether bytes leave unchanged, without TLS.
   private let isPlain: Bool
 
-  /// The number of the link's attempt to connect.
   let attempt: Int
 
   init(link: RedisLink, attempt: Int, isPlain: Bool) {
@@ -58,13 +56,10 @@ final class RedisChannelHandler: ChannelInboundHandler {
     if let context { writer?.write(buffer, context) }
   }
 
-  /// Whether replies wait in the socket.
   var hasUnread: Bool { context.flatMap { writer?.hasUnread($0) } ?? false }
 
-  /// The bytes that were written and have not left yet, as far as that is known.
   var unsentBytes: Int { context.flatMap { writer?.unsentBytes($0) } ?? 0 }
 
-  /// Closes the connection, of which the link gets no more events.
   func abandon() {
     link = nil
     context?.close(promise: nil)

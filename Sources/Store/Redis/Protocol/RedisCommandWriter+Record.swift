@@ -2,10 +2,8 @@ import Idempotency
 import Platform
 import Wire
 
-/// The parts of a record as arguments of the scripts.
 extension RedisCommandWriter {
-  /// The limit of durations, about three hundred years, in milliseconds. Sums of them have 14 digits, which Lua still
-  /// writes exactly.
+  /// The limit of durations, about three hundred years, in milliseconds. Lua still writes sums of them exactly.
   private static let maxSpan: Int64 = 10_000_000_000_000
 
   mutating func span(_ span: Milliseconds) { number(Self.cut(span)) }
@@ -16,7 +14,7 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
-  /// Writes the beginning of an owner's record, `1 OWNER `, as an argument.
+  /// Writes `1 OWNER ` as an argument.
   mutating func owner(argument token: OwnerToken) {
     argument(length: 35)
     literal("1 ")
@@ -24,12 +22,7 @@ extension RedisCommandWriter {
     literal(" \r\n")
   }
 
-  /// Writes the arguments of a claim.
-  ///
-  /// - Parameters:
-  ///   - request: The claim.
-  ///   - deadline: The time by the store's clock from which on the claim is refused as late.
-  ///   - firstAttempt: The attempt number of a new record's first owner.
+  /// Writes the arguments of a claim, which is refused as late from `deadline` on.
   mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant, firstAttempt: Int) {
     token(argument: request.owner)
     argument(deadline.milliseconds)
@@ -61,12 +54,10 @@ extension RedisCommandWriter {
     text(request.fingerprint.recipe.text)
   }
 
-  /// The maximum number of bytes that `claim` writes for usual names.
   static func capacity(of request: ClaimRequest) -> Int {
     640 + request.fingerprint.recipe.text.utf8.count
   }
 
-  /// Writes ` @` and the text of an attribution, if there is one.
   mutating func attribution(_ attribution: Attribution?, cause: LossCause? = nil) {
     guard let attribution else { return }
     literal(" ")
@@ -83,8 +74,7 @@ extension RedisCommandWriter {
     text(cause.rawValue)
   }
 
-  /// Writes the time to live of a key: the sum of the durations, but at least the remaining time of the fence, and at
-  /// least the 1 ms that Redis requires.
+  /// Writes the time to live of a key: the sum of the durations, at least the fence's remaining time, and 1 ms.
   mutating func timeToLive(
     _ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0, over fence: Fence? = nil
   ) {
@@ -103,7 +93,6 @@ extension RedisCommandWriter {
     }
   }
 
-  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE` and the attribution of an open record.
   mutating func record(_ claim: Claim, span: Milliseconds, recipe: String, cause: LossCause? = nil) {
     self.span(span)
     literal(" ")
@@ -121,8 +110,7 @@ extension RedisCommandWriter {
     end(claim, recipe: recipe, hasFlags: hasFlags, cause: cause)
   }
 
-  /// Writes the same for a completed record, which is never unknown and needs no flags about earlier attempts. An
-  /// earlier version that amends what an operator has put there needs its `REMEMBER`.
+  /// Writes the same for a completed record. An earlier version that amends an operator's needs its `REMEMBER`.
   mutating func record(_ claim: Claim, with completion: Completion, _ kept: RedisCompletion, recipe: String) {
     span(completion.retention)
     literal(" 0 ")
@@ -149,26 +137,23 @@ extension RedisCommandWriter {
   }
 }
 
-/// The parts that a completion adds: the end of the record's text, and the response if it has a key of its own.
+/// The parts that a completion adds: the end of the record's text, and a response with a key of its own.
 struct RedisCompletion {
-  /// The length from which a response has a key of its own, in bytes. Up to here, the second key costs Redis more than
-  /// the copies that Lua makes of the text.
+  /// The length from which a response has a key of its own, in bytes. Lua's copies of the text cost Redis less up to
+  /// here.
   static let maxLengthInRecord = 4096
-  /// The same for a record that outlives its response, by no more than `retention`: up to here, the second key takes
-  /// more memory than the response does after its end.
+  /// The same for a record that outlives its response: more memory than the response takes after its end.
   static let maxLengthInRememberedRecord = 1024
 
-  /// The time by which a response of its own key outlives its retention. It is written before its record, whose
-  /// retention begins with the completion, and read after it.
+  /// The time by which a response of its own key outlives its retention: it is written before its record, and read
+  /// after.
   static let readingTime: Milliseconds = 60_000
 
   private let status: Int
   private let location: String?
   private let response: RedisResponse?
   private let retention: Milliseconds
-  /// The place of the response; `nil` if it is not kept.
   let place: RedisRecord.ResponsePlace?
-  /// Whether location and response are encoded.
   let isEncoded: Bool
 
   init(_ completion: Completion) {
@@ -196,21 +181,17 @@ struct RedisCompletion {
     }
   }
 
-  /// The maximum number of bytes that `writeEnd` writes.
   var capacity: Int {
     64 + (location?.utf8.count ?? 0) + (place == .record ? response?.length ?? 0 : 0)
   }
 
-  /// Whether `writeFlags` writes anything.
   var hasFlags: Bool { place != nil || isEncoded }
 
-  /// Writes the flags of the outcome: the place of the response, and whether it is encoded.
   func writeFlags(to writer: inout RedisCommandWriter) {
     if let place { writer.byte(place.rawValue) }
     if isEncoded { writer.byte(RedisRecord.encodedFlag) }
   }
 
-  /// Writes ` STATUS`, and the location or the response if there is one.
   func writeEnd(to writer: inout RedisCommandWriter) {
     writer.literal(" ")
     writer.number(status)
@@ -225,19 +206,13 @@ struct RedisCompletion {
     }
   }
 
-  /// Writes the end of the response's key from `:r:` on, if the response has a key of its own.
   func writeOwnKeyEnd(_ owner: OwnerToken, to writer: inout RedisCommandWriter) {
     guard place == .ownKey else { return }
     writer.literal(":r:")
     writer.token(owner)
   }
 
-  /// The write of a response that has a key of its own; `nil` if there is none.
-  ///
-  /// - Parameters:
-  ///   - keys: The keys of the namespace.
-  ///   - id: The record.
-  ///   - owner: The owner that completes the record.
+  /// The write of a response that has a key of its own.
   func ownKeyWrite(_ keys: RedisKeys, _ id: RecordID, _ owner: OwnerToken) -> RedisPlainCommand? {
     guard place == .ownKey, let response else { return nil }
     let key = keys.response(id, RedisRecord.responseKey(owner))

@@ -3,14 +3,9 @@ import NIOCore
 import Wire
 
 /// Writes commands of the Redis protocol directly into the memory of a buffer, numbers as ASCII and without a `String`.
-///
-/// A claim thus takes 0.5 µs, no more than `redisFormatCommandArgv` takes to join twelve texts that have to exist
-/// before.
-///
-/// Bytes that do not fit are only counted, so that `ByteBuffer.writeCommand` can make room and write the command again.
+/// A claim thus takes 0.5 µs. Bytes that do not fit are only counted, for `ByteBuffer.writeCommand` to make room.
 struct RedisCommandWriter: ~Copyable {
   private let memory: UnsafeMutableRawBufferPointer
-  /// The number of bytes of the command so far.
   private(set) var count = 0
 
   init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
@@ -42,7 +37,6 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   mutating func text(_ text: String) {
-    // A native text is read in place, without a reference to it.
     let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { bytes(UnsafeRawBufferPointer($0)) }
     if isWritten == nil { for byte in text.utf8 { self.byte(byte) } }
   }
@@ -57,13 +51,13 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   private mutating func unsigned(_ number: UInt64) {
-    // Most numbers are the lengths of arguments.
+    // Most numbers are lengths of arguments.
     let length = number < 10 ? 1 : number < 100 ? 2 : Self.digits(number)
     defer { count += length }
     guard fits(length), let target = memory.baseAddress else { return }
     var rest = number
     var end = target + count + length
-    // Two digits for each division, which takes longer than all else.
+    // Two digits for each division.
     while rest >= 100 {
       end -= 2
       end.storeBytes(of: Self.pair(rest % 100), as: UInt16.self)
@@ -76,7 +70,6 @@ struct RedisCommandWriter: ~Copyable {
     }
   }
 
-  /// The two digits of a number below 100, in the order of memory.
   @inline(__always)
   private static func pair(_ number: UInt64) -> UInt16 {
     let tens = (number * 103) >> 10
@@ -93,7 +86,6 @@ struct RedisCommandWriter: ~Copyable {
     digest.writeText(to: (start + count).assumingMemoryBound(to: UInt8.self))
   }
 
-  /// Writes the token as 32 hexadecimal digits.
   mutating func token(_ token: OwnerToken) {
     defer { count += 32 }
     guard fits(32), let target = memory.baseAddress else { return }
@@ -101,7 +93,6 @@ struct RedisCommandWriter: ~Copyable {
     token.low.writeHex(to: target + count + 16)
   }
 
-  /// The number of decimal digits.
   private static func digits(_ number: UInt64) -> Int {
     var digits = 1
     var rest = number
@@ -115,15 +106,13 @@ struct RedisCommandWriter: ~Copyable {
 }
 
 extension RedisCommandWriter {
-  /// Writes `$LENGTH`, before an argument of known length.
   mutating func argument(length: Int) {
     byte(0x24)
     number(length)
     literal("\r\n")
   }
 
-  /// Writes one argument whose length is known only afterwards. Space is reserved for a length of two digits, which
-  /// most have; an argument of another length is moved.
+  /// Writes one argument, with room for a length of two digits, which most have; one of another length is moved.
   mutating func argument(_ body: (inout RedisCommandWriter) -> Void) {
     let start = count
     literal("$00\r\n")
@@ -141,12 +130,10 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
-  /// Writes a number as one argument.
   mutating func argument(_ number: Int64) {
     argument { $0.number(number) }
   }
 
-  /// Writes a text as one argument.
   mutating func argument(_ text: String) {
     argument(length: text.utf8.count)
     self.text(text)
@@ -155,7 +142,6 @@ extension RedisCommandWriter {
 }
 
 extension ByteBuffer {
-  /// Appends the output of `body`, which is called again if it is longer than `capacity`.
   mutating func writeCommand(capacity: Int, _ body: (inout RedisCommandWriter) -> Void) {
     var required = capacity
     var isComplete = false
@@ -170,7 +156,6 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends a complete command of plain words, for the handshake and the subscriptions.
   mutating func writeCommand(_ words: [String]) {
     let capacity = words.reduce(16) { $0 + $1.utf8.count + 16 }
     writeCommand(capacity: capacity) { writer in

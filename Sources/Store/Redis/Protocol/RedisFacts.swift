@@ -1,27 +1,23 @@
 import Idempotency
 import Platform
 
-/// The facts about a running Redis that decide what is granted there. A new connection reads them first, and an
-/// inspection again every few seconds: settings, and the rights of Semel's user, may change meanwhile.
+/// The facts about a running Redis that decide what is granted there. A new connection reads them, and an inspection
+/// every few seconds.
 struct RedisFacts: Equatable {
-  /// The name of the server's run; `nil` if it may not be read, and for several servers.
   var run: String?
-  /// The history of the server's data; `nil` if it may not be read.
+  /// The history of the server's data.
   var history: ReplicationHistory?
-  /// The reasons for which this Redis may lose records, one sentence each. A lost record lets a retry execute the
-  /// request a second time.
+  /// The reasons for which this Redis may lose records, so that a retry executes a request again; one sentence each.
   var doubts: [String] = []
-  /// The epochs that could be read, by their keys.
   var epochs: [String: String] = [:]
   /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
   /// The reason for which Redis takes no changes now; `nil` if it takes them.
   var obstacle: String?
-  /// Whether the server has lost the script of a claim, which is sent whole then.
   private var lacksScript = false
 
-  /// The steps of an inspection. They take some ten microseconds of Redis' time, and their replies have a few
-  /// kilobytes. The clock comes before the epoch: another process that has found it set replaces the epoch.
+  /// The steps of an inspection, which take some ten microseconds of Redis' time. The clock comes before the epoch:
+  /// another process that has found it set replaces the epoch.
   ///
   /// - Parameters:
   ///   - factsKey: The key of the facts about this server.
@@ -36,7 +32,6 @@ struct RedisFacts: Equatable {
       }
   }
 
-  /// Takes the reply to a step. The trials of rights come last.
   mutating func take(_ reply: RedisValue, to step: RedisHandshake.Step) {
     switch step {
     case .info: take(info: reply)
@@ -69,8 +64,7 @@ struct RedisFacts: Equatable {
       doubts.append(
         "appendonly is no: this Redis forgets the newest records when it crashes; set appendonly yes")
     }
-    // Redis counts them since its start, whatever its settings are now. With the number in it, the text would be
-    // another doubt at each inspection.
+    // Counted since Redis' start. With the number, the text would be another doubt at each inspection.
     if let count = reply.info("evicted_keys"), count != "0" {
       doubts.append(
         "it has evicted keys, which may have been records: set noeviction, and CONFIG RESETSTAT after it")
@@ -87,7 +81,6 @@ struct RedisFacts: Equatable {
     obstacle = "Redis forbids \(object) to Semel's user: allow \(rule) in its ACL (\(text))"
   }
 
-  /// The facts about two nodes of a cluster together.
   func joined(with other: RedisFacts) -> RedisFacts {
     var all = self
     all.run = nil
@@ -100,8 +93,7 @@ struct RedisFacts: Equatable {
 }
 
 extension RedisPipeline {
-  /// Inspects Redis over this connection and calls `onFacts` with the facts, or with `nil` if the connection was lost
-  /// meanwhile. Call it on the pipeline's loop.
+  /// Inspects Redis over this connection; `onFacts` gets `nil` if it was lost meanwhile.
   func inspect(factsKey: String, _ onFacts: @escaping (RedisFacts?) -> Void) {
     guard let claimDigest else { return onFacts(nil) }
     let steps = RedisFacts.steps(keys, factsKey: factsKey, digest: claimDigest)

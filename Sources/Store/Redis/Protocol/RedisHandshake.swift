@@ -1,18 +1,12 @@
 import Idempotency
 import Wire
 
-/// The use of a connection.
 enum RedisPurpose {
-  /// Commands on records.
   case records
-  /// Responses that have keys of their own.
   case responses
-  /// Subscriptions of the records' store.
   case subscriptions
-  /// Questions to a Sentinel, or a subscription there.
   case sentinel
 
-  /// The server and the connection, for messages.
   var peer: String {
     switch self {
     case .records: "Redis"
@@ -23,32 +17,26 @@ enum RedisPurpose {
   }
 }
 
-/// The commands on a new connection before its first regular command, and the evaluation of their replies.
-///
-/// All commands are sent at once; the replies arrive in the same order.
+/// The commands on a new connection before its first regular command, sent at once, and the evaluation of their
+/// replies.
 struct RedisHandshake {
   enum Step: Equatable {
     case authenticate(user: String?, password: Secret)
     case select(database: Int)
     /// Reads the server's role, which must be that of a master.
     case role
-    /// Names the connection for `CLIENT LIST`. A refusal is ignored.
     case name
     case load(RedisScript)
     case clock
-    /// Reads the server's run, its settings, and whose data it has. Where copies are demanded, the last step but one
-    /// reads it again: the run must be the same.
+    /// Reads the server's run, its settings, and whose data it has; where copies are demanded, twice: the run must
+    /// stay.
     case info
-    /// Reads the number of this connection, at the end again.
+    /// Reads the number of this connection, also twice.
     case identity
-    /// Creates the epoch if there is none; see `RedisEpoch`.
     case makeEpoch(key: String, String)
     case readEpoch(key: String)
-    /// Publishes an empty message, which tests whether Semel may publish.
     case publish(channel: String)
-    /// Tests whether the server can wait for the demanded copies.
     case wait(ReplicaDemand)
-    /// Tests a right that claims need.
     case trial(RedisRights.Right, namespace: String)
 
     var command: [String] {
@@ -74,12 +62,10 @@ struct RedisHandshake {
   enum Action: Equatable {
     case wait
     case ready(RedisHandshakeResult)
-    /// This connection cannot be used, for the given reason.
     case fail(String)
   }
 
-  /// The reason to refuse a proxy that takes each command to a connection or a server of its choice: `WAIT` would wait
-  /// for the changes of others.
+  /// The reason to refuse a proxy that takes each command elsewhere: `WAIT` would wait for the changes of others.
   static let sharedConnection =
     "a proxy stands before Redis that spreads the commands of one connection over several: give the address of Redis itself, or topology: cluster"
 
@@ -88,15 +74,8 @@ struct RedisHandshake {
   /// Whether the server has replied to a command.
   var hasReply: Bool { next > 0 }
   private var result = RedisHandshakeResult()
-  /// The reply to `identity`.
   private var identity: RedisValue?
 
-  /// Creates the handshake of a connection.
-  ///
-  /// - Parameters:
-  ///   - settings: The settings of the endpoint.
-  ///   - purpose: The use of the connection.
-  /// - Throws: The reason why the password is not available.
   init(_ settings: RedisEndpointSettings, for purpose: RedisPurpose) throws(RedisLogin.Fault) {
     var steps: [Step] = []
     if let password = try settings.login.currentPassword() {
@@ -120,13 +99,12 @@ struct RedisHandshake {
     self.steps = steps
   }
 
-  /// Handles the reply to the next step.
   mutating func received(_ reply: RedisValue) -> Action {
     invariant(next < steps.count, "a reply after the last step")
     let step = steps[next]
     next += 1
     switch (step, reply) {
-    // The name is for operators' eyes: a server that refuses it is used all the same, unless it refuses the connection.
+    // A server that refuses the name is used all the same, unless it refuses the connection.
     case (.name, .error(let text)) where RedisRefusal.isOfConnection(text):
       return .fail(RedisRefusal.advice(text))
     case (.info, .error(let text)), (.identity, .error(let text)):
@@ -154,16 +132,14 @@ struct RedisHandshake {
   }
 }
 
-/// The knowledge from a new connection's replies.
 struct RedisHandshakeResult: Equatable {
-  /// The scripts' digests in the order of their cases, by which Redis runs them.
   var digests: [String] = []
   var now: StoreInstant?
   var facts = RedisFacts()
 }
 
 extension StoreInstant {
-  /// Reads the reply to `TIME`, seconds and microseconds as texts; `nil` if it is none, or no clock shows such a time.
+  /// Reads the reply to `TIME`, seconds and microseconds as texts; `nil` if no clock shows such a time.
   init?(_ reply: RedisValue) {
     guard case .array(let parts) = reply, parts.count == 2,
       let seconds = parts[0].text.flatMap({ Int64($0) }), let micros = parts[1].text.flatMap({ Int64($0) }),

@@ -2,18 +2,15 @@ import NIOCore
 
 /// A command that is not a script, on one key.
 struct RedisPlainCommand {
-  /// The reply to a copy of the command.
   enum Reply {
     case value(ByteBuffer)
     case integer(Int64)
     case none
     /// Redis returned an error, and has changed nothing.
     case refused(String)
-    /// There is no reply: the connection was lost, or the time-out has passed.
     case lost(String)
   }
 
-  /// The maximum number of bytes of the command.
   let capacity: Int
   let write: (inout RedisCommandWriter) -> Void
 

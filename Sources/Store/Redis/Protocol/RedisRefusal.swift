@@ -5,40 +5,34 @@ enum RedisRefusal {
   /// Whether Redis does not have the script, in which case it has not run it.
   static func isScriptMissing(_ text: String) -> Bool { text.hasPrefix("NOSCRIPT") }
 
-  /// Whether the server refuses the command at this moment, and neither forbids it nor lacks it.
   static func isPassing(_ text: String) -> Bool { !text.hasPrefix("NOPERM") && !text.hasPrefix("ERR ") }
 
-  /// Whether the server refuses the connection, and closes it: the reply stands in the place of that to any command.
+  /// Whether the server refuses the connection, in the place of the reply to any command.
   static func isOfConnection(_ text: String) -> Bool {
     text.hasPrefix("ERR max number of clients") || text.hasPrefix("DENIED ")
   }
 
-  /// Whether the server has become a replica, which has executed nothing of the command.
   static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
 
-  /// Returns the error of a command that Redis refused. None of these commands has changed anything.
-  ///
-  /// A Redis that forbids the command or fails in it was reached, and may hold an outcome of the request: that opens no
-  /// route.
+  /// Returns the error of a command that Redis refused and that has changed nothing. One that Redis forbids or fails in
+  /// may concern a recorded outcome: that opens no route.
   static func error(_ text: String) -> StoreError {
     if has("WRONGTYPE", text) { return .unreadable("the record's key holds something else: \(text)") }
     let hasFailed = text.hasPrefix("ERR ") && obstacle(text) == nil && !isOfConnection(text)
     return hasFailed || has("NOPERM", text) ? .refused(advice(text)) : .unavailable(advice(text))
   }
 
-  /// Returns the reason, with advice, for which a server takes no changes at present, whoever makes them; `nil` if the
-  /// error is another one.
+  /// The reason, with advice, for which a server takes no changes at present, whoever makes them.
   static func obstacle(_ text: String) -> String? {
     ["OOM", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN"].contains { has($0, text) } ? advice(text) : nil
   }
 
-  /// Returns the error's text with advice for the operator.
   static func advice(_ text: String) -> String {
     for (code, advice) in advices where has(code, text) { return "\(advice) (\(text))" }
     return "Redis refused the command (\(text))"
   }
 
-  /// Whether the error has this code. Redis 6.2 puts the code of an error in a script behind the error's position.
+  /// Whether the error has this code, which Redis 6.2 puts behind the position in a script.
   private static func has(_ code: String, _ text: String) -> Bool {
     text.hasPrefix(code + " ") || text.hasPrefix("ERR Error running script") && text.contains("-\(code) ")
       || text == code

@@ -2,10 +2,9 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The format of a recorded response: version (1 byte), status (2), the lengths of fields and trailers (4 each), then
-/// fields, trailers and body. Numbers are in network byte order.
-///
-/// In version 2 an encoded response (`OutcomeCodec`) stands in the place of the fields, and nothing follows it.
+/// The format of a recorded response: version (1 byte), status (2), the lengths of fields and trailers (4 each),
+/// fields, trailers and body, in network byte order. In version 2 an encoded response stands in the place of the
+/// fields.
 enum RedisResponse: Equatable {
   case plain(RecordedResponse)
   case encoded(status: Int, ByteBuffer)
@@ -17,7 +16,6 @@ enum RedisResponse: Equatable {
 
   private static let headLength = 11
 
-  /// The response of an outcome; `nil` if it was not kept.
   init?(_ outcome: Outcome) {
     switch outcome {
     case .whole(let response): self = .plain(response)
@@ -28,7 +26,6 @@ enum RedisResponse: Equatable {
     }
   }
 
-  /// The outcome that it is.
   var outcome: Outcome {
     switch self {
     case .plain(let response): .whole(response)
@@ -69,8 +66,7 @@ enum RedisResponse: Equatable {
     writer.bigEndian(UInt32(trailers))
   }
 
-  /// Parses a response, whose parts share the buffer's memory; `nil` for a format that this version does not write, and
-  /// for one that is damaged.
+  /// Parses a response, whose parts share the buffer's memory; `nil` for another format, and if it is damaged.
   static func read(_ buffer: ByteBuffer) -> RedisResponse? {
     var buffer = buffer
     guard let version = buffer.readInteger(as: UInt8.self).flatMap(Version.init),
@@ -92,7 +88,7 @@ enum RedisResponse: Equatable {
 }
 
 extension RecordedResponse {
-  /// The value of the first `Location` field, which is also kept in the record in case the response is evicted.
+  /// The value of the first `Location` field.
   var location: String? {
     fields.withUnsafeReadableBytes { bytes in
       var start = 0

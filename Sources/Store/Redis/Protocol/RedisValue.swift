@@ -1,4 +1,4 @@
-/// A reply as a plain value, for the handshake and the subscriptions, where an allocation does not matter.
+/// A reply as a plain value.
 indirect enum RedisValue: Equatable, Sendable {
   case null
   case integer(Int64)
@@ -6,17 +6,15 @@ indirect enum RedisValue: Equatable, Sendable {
   case error(String)
   case array([RedisValue])
 
-  /// The text; `nil` for any other value.
   var text: String? {
     if case .text(let text) = self { text } else { nil }
   }
 
-  /// The text of an error; `nil` for any other value.
   var error: String? {
     if case .error(let text) = self { text } else { nil }
   }
 
-  /// Returns the value of a line `NAME:VALUE` of a reply to `INFO`; `nil` if there is none.
+  /// Returns the value of a line `NAME:VALUE` of a reply to `INFO`.
   func info(_ name: String) -> Substring? {
     guard let text else { return nil }
     let bytes = text.utf8

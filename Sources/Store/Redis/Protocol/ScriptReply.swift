@@ -2,37 +2,27 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The result of one copy of a script's command.
 struct ScriptReply {
   enum Ending {
-    /// The script succeeded.
     case done
-    /// The script returned the record's state, or the reason for which it did nothing.
     case result(ScriptResult)
-    /// Redis returned an error, and then has changed nothing.
     case refused(String)
-    /// A node of a cluster has not executed the command, which another node or a later copy may.
+    /// A node of a cluster has not executed the command.
     case redirected(ClusterRefusal)
-    /// The command was written, and its connection was lost before the reply, or the reply cannot be used although it
-    /// may have taken effect.
+    /// The command was written, and its reply was lost or cannot be used, although it may have taken effect.
     case lost(String)
-    /// The connection was lost before the command was written.
     case unwritten(String)
-    /// The command was written, and the call's time-out has passed.
     case timedOut
   }
 
   var ending: Ending
-  /// The store's time from the reply; 0 if there is none.
+  /// The store's time from the reply; 0 without.
   var now = StoreInstant(milliseconds: 0)
-  /// The time when this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
-  /// The time until which Redis may still execute an earlier copy of a claim, whose reply was lost; `nil` if this is the
-  /// only copy.
+  /// The time until which Redis may still execute an earlier copy of a claim, whose reply was lost.
   var copiedUntil: BootInstant?
-  /// The reason for which the reply does not count: too few replicas have the change. `nil` if it counts.
+  /// The reason for which the reply does not count: too few replicas have the change.
   var shortage: String?
-  /// The response that was read from a key of its own.
   var response: Outcome?
 }
 
@@ -40,9 +30,7 @@ struct ScriptReply {
 final class ScriptResult: Sendable {
   enum Word: UInt8 {
     case again = 0x61
-    /// The response that the record would name is not at the server.
     case bare = 0x62
-    /// The owner's record was missing and was made anew.
     case created = 0x63
     case erased = 0x65
     case fact = 0x66
@@ -55,7 +43,7 @@ final class ScriptResult: Sendable {
     case recipe = 0x72
     case standing = 0x73
     case unreadable = 0x75
-    /// The record's present text, which is parsed with its attribution.
+    /// The record's text, parsed with its attribution.
     case view = 0x76
   }
 
@@ -63,11 +51,10 @@ final class ScriptResult: Sendable {
 
   let word: Word
   let record: RedisRecord?
-  /// The reason for which this version cannot read the record; `nil` if it can.
+  /// The reason for which this version cannot read the record.
   let unreadable: String?
-  /// A part of a listing or of a search.
   let list: RedisList?
-  /// The value of a fact, empty if it has none; or the end of the key of a response that is not needed any more.
+  /// The value of a fact, empty if it has none; or the end of the key of a response to delete.
   let text: String?
 
   init(_ word: Word, _ reply: borrowing HiredisReply) {
@@ -93,7 +80,6 @@ final class ScriptResult: Sendable {
 }
 
 extension ScriptReply {
-  /// The reason for which there is no reply.
   var lossReason: String {
     switch ending {
     case .lost(let reason), .unwritten(let reason), .refused(let reason): reason
@@ -103,8 +89,8 @@ extension ScriptReply {
     }
   }
 
-  /// The result of a script that Redis has executed; `nil` if it succeeded without one. Any other reply says nothing about
-  /// the record, and must not be taken for a success.
+  /// The result of a script that Redis has executed; `nil` if it succeeded without one. Any other reply must not be
+  /// taken for a success.
   var finalResult: ScriptResult? {
     switch ending {
     case .done: return nil
@@ -114,7 +100,6 @@ extension ScriptReply {
     }
   }
 
-  /// Whether the script has only read the record that it reports.
   var hasOnlyRead: Bool {
     guard case .result(let result) = ending else { return false }
     return result.word == .standing || result.word == .view
@@ -129,7 +114,6 @@ extension ScriptReply {
     }
   }
 
-  /// Parses the reply of a script.
   init(_ reply: borrowing HiredisReply) {
     if reply.kind == .integer, let now = StoreInstant(received: reply.integer) {
       self.init(ending: .done, now: now)
@@ -146,11 +130,7 @@ extension ScriptReply {
 }
 
 extension ScriptResult {
-  /// Returns the record's standing. Throws an error if the record cannot be read.
-  ///
-  /// - Parameters:
-  ///   - now: The store's time of the reply.
-  ///   - response: The response from a key of its own.
+  /// The record's standing, with the response from a key of its own.
   func standing(now: StoreInstant, response: Outcome?) throws(StoreError) -> Standing {
     if let unreadable { throw .unreadable(unreadable) }
     return record?.standing(now: now, response: response) ?? .absent
@@ -158,13 +138,13 @@ extension ScriptResult {
 }
 
 extension ScriptReply {
-  /// Whether a record was not written because its response, which was written before, is not at the server.
+  /// Whether the record was not written because its response is not at the server.
   var lacksResponse: Bool {
     guard case .result(let result) = ending else { return false }
     return result.word == .bare
   }
 
-  /// Whether Redis had no record of a claim that was granted, and made one.
+  /// Whether Redis had no record of a claim that was granted.
   var isOfLostClaim: Bool {
     guard case .result(let result) = ending else { return false }
     return result.word == .created

@@ -13,31 +13,22 @@ struct RedisKeys {
     record = Array("$\(length)\r\n\(namespace):{".utf8)
   }
 
-  /// The maximum number of bytes that `write` writes.
   var capacity: Int { record.count + Digest256.textLength + 8 }
 
-  /// Writes a record's key as an argument.
   func write(_ id: RecordID, to writer: inout RedisCommandWriter) {
     writer.bytes(record)
     writer.digest(id.digest)
     writer.literal("}\r\n")
   }
 
-  /// Returns the key of a response.
-  ///
-  /// - Parameters:
-  ///   - id: The record.
-  ///   - place: The end of the key: `r:OWNER`, or `r` if an earlier version has written it.
+  /// Returns the key of a response, which ends in `r:OWNER`, or in `r` if an earlier version has written it.
   func response(_ id: RecordID, _ place: String) -> String { "\(channel(id)):\(place)" }
 
-  /// Returns the record's key, which is also the channel on which its ends are published.
   func channel(_ id: RecordID) -> String { "\(namespace):{\(id.text)}" }
 
-  /// The beginning of a record's key, up to its ID.
   var prefix: String { "\(namespace):{" }
 
-  /// A pattern that the key of every record matches. A namespace cannot contain characters that are special in a
-  /// pattern.
+  /// A pattern that the key of every record matches. A namespace has no character that is special there.
   var pattern: String { "\(namespace):{*}" }
 
   /// The key of the hash with the facts of the namespace.
@@ -46,29 +37,25 @@ struct RedisKeys {
   /// The key of facts about one master of a cluster, in the slot of a tag.
   func facts(_ tag: String) -> String { "\(namespace):{\(tag)}:facts" }
 
-  /// A key in the form of a record's, which no record has. In a cluster it has the slot of the facts.
+  /// A key that no record has. In a cluster it has the slot of the facts.
   func trial(beside factsKey: String) -> String {
     factsKey.lastIndex(of: "}").map { String(factsKey[...$0]) } ?? "\(prefix)trial}"
   }
 
-  /// The key of the last count of open records, and the key of the node whose turn it is to count.
   var census: String { "\(namespace):census" }
   var censusTurn: String { "\(namespace):census:turn" }
 
-  /// The keys of the index of open records (`RedisOpenIndex`).
   var open: String { "\(namespace):open" }
   var openKeys: String { "\(namespace):open:keys" }
 
-  /// The key by which a node wishes for a quick walk that repairs the index.
   var repairWish: String { "\(namespace):open:wish" }
 
-  /// The channel on which the nodes publish the records that caches must drop.
   var invalidations: String { "\(namespace):invalidate" }
 
   /// The message on that channel by which all owners renew their leases at once.
   static let renewal = "renew"
 
-  /// Returns the beginning of a command, up to the first key, with the digest by which Redis knows the script.
+  /// Returns the beginning of a command, up to the first key.
   static func head(_ script: RedisScript, digest: String) -> [UInt8] {
     head(script, "$7\r\nEVALSHA\r\n$\(digest.utf8.count)\r\n\(digest)\r\n")
   }

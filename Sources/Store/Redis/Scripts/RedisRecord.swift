@@ -2,13 +2,11 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The parts of a record's text that are needed outside Redis; `RedisScript` documents the format.
-///
-/// A class, so that passing it copies nothing.
+/// The parts of a record's text that are needed outside Redis; `RedisScript` documents the format. A class, so that
+/// passing it copies nothing.
 final class RedisRecord: Sendable {
   enum State { case inFlight, unknown, released, completed, forgotten }
 
-  /// The place of a completed record's response, by the flag that names it.
   enum ResponsePlace: UInt8 {
     /// The end of the record's text.
     case record = 0x65
@@ -27,24 +25,20 @@ final class RedisRecord: Sendable {
   let unknownRetention: Milliseconds
   let remember: Milliseconds
   private let flags: Flags
-  /// Digest and recipe, with a space between them.
   let fingerprint: String
   let status: Int
   let location: String?
-  /// The response if it is part of the record's text and can be read.
+  /// The response if it is part of the record's text.
   let response: Outcome?
-  /// The origin of the latest attempt; `nil` if it is not known, or was not to be read.
+  /// The origin of the latest attempt; `nil` if it was not to be read.
   let attribution: Attribution?
 
-  /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
-  /// The maximum number of digits of an attempt (`RedisEpoch.maxGeneration`). A longer one is damaged: Lua would write
-  /// what follows it in another form.
+  /// The maximum number of digits of an attempt. Lua would write what follows a longer one in another form.
   static let maxAttemptDigits = 14
-  /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and
-  /// clocks later than 2001, in milliseconds.
+  /// The limit below which the first moment of a completed record is its age at completion, in milliseconds.
   private static let minInstant: Int64 = 1_000_000_000_000
-  /// The first byte of the attribution, by which that is told from a status.
+  /// The first byte of the attribution, which no status has.
   static let attributionMark = UInt8(ascii: "@")
 
   /// Parses a record's text; `nil` for a format that this version cannot read.
@@ -92,18 +86,14 @@ final class RedisRecord: Sendable {
   var onlyRejectedSoFar: Bool { flags.onlyRejectedSoFar }
   var followsUnknown: Bool { flags.followsUnknown }
   var uncountedAttempts: Int { flags.uncountedAttempts }
-  /// The place of the response; `nil` if it is not kept.
   var responsePlace: ResponsePlace? { flags.responsePlace }
-  /// The end of the fence, as in `StoredRecord`.
   var fencedUntil: StoreInstant? { flags.fencedUntil }
 
-  /// The text of the fingerprint's recipe.
   var recipe: String { String(fingerprint.drop { $0 != " " }.dropFirst()) }
 
-  /// Whether the record's text should end with a response, and ends with something else.
+  /// Whether the record's text should end with a response, and does not.
   var isResponseDamaged: Bool { responsePlace == .record && state == .completed && response == nil }
 
-  /// Returns the end of the key under which the response still stands; `nil` if there is no such key.
   func responseKey(now: StoreInstant) -> String? {
     guard state == .completed, now < since + span else { return nil }
     switch responsePlace {
@@ -113,7 +103,6 @@ final class RedisRecord: Sendable {
     }
   }
 
-  /// Returns the end of the key for the response of an owner.
   static func responseKey(_ owner: OwnerToken) -> String {
     let digits = [owner.high, owner.low].map { word in
       let digits = String(word, radix: 16)
@@ -138,13 +127,11 @@ final class RedisRecord: Sendable {
     return token
   }
 
-  /// The word of flags.
   private struct Flags {
     var onlyRejectedSoFar = false
     var followsUnknown = false
     var uncountedAttempts = 0
     var responsePlace: ResponsePlace?
-    /// Whether location and response are encoded, as `OutcomeCodec` does it.
     var isEncoded = false
     var fencedUntil: StoreInstant?
 
@@ -184,10 +171,10 @@ final class RedisRecord: Sendable {
     }
   }
 
-  /// Iterates over the parts, which are separated by spaces.
+  /// The parts, which are separated by spaces.
   private struct Cursor {
     private let bytes: UnsafeRawBufferPointer
-    /// The beginning of the next part; past the end after the last part.
+    /// Past the end after the last part.
     private var position = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -240,12 +227,8 @@ extension RedisRecord {
     }
   }
 
-  /// Returns the record's standing.
-  ///
-  /// - Parameters:
-  ///   - now: The store's time of the reply.
-  ///   - response: The response from a key of its own. If there should be one and is none, Redis has evicted it; the
-  ///     record still contains the status and the location.
+  /// Returns the record's standing, with a response from a key of its own. If that should be one and is none, Redis has
+  /// evicted it.
   func standing(now: StoreInstant, response: Outcome?) -> Standing {
     if fencedUntil != nil, now >= end { return .absent }
     switch state {
@@ -268,10 +251,7 @@ extension RedisRecord {
 
   /// The record as an operator sees it.
   ///
-  /// - Parameters:
-  ///   - id: The record's id.
-  ///   - now: The present time by the store's clock.
-  ///   - standing: The standing; `nil` for that without a response from a key of its own.
+  /// - Parameter standing: The standing; `nil` for that without a response from a key of its own.
   func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
     RecordView(
       id: id, standing: standing ?? self.standing(now: now, response: nil), firstSeen: firstSeen, now: now,

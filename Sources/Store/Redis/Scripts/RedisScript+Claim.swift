@@ -4,17 +4,14 @@ extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
-  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
-  /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten:
-  /// that command is an older copy of a repeated one.
+  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline it claims nothing. Nor does it grant a record to
+  /// an owner that has released it, or whose record was forgotten: that command is an older copy of a repeated one.
   ///
-  /// Redis' time as text, and the short way to a completed record of the same payload without a fence, save a tenth of
-  /// the instructions of a first run and of a replay. The short way does not check the record's beginning: Semel
-  /// refuses a text that it cannot read.
+  /// Redis' time as text, and the short way to a completed record without a fence, save a tenth of the instructions.
+  /// The short way does not check the record's beginning: Semel refuses a text that it cannot read.
   ///
-  /// A next owner's attempt number is that of `RecordRules.following`: above those of earlier generations, with the
-  /// ordinal after the last owner's. A forgotten record that nobody could read has the attempt 0, whose remainder must
-  /// be -1, as by `fmod` and not by `%`.
+  /// A next owner's attempt number is that of `RecordRules.following`. A forgotten record that nobody could read has
+  /// the attempt 0, whose remainder must be -1, as by `fmod` and not by `%`.
   ///
   /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
   static let claimSource = """

@@ -20,14 +20,12 @@ extension RedisScript {
   /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline, 6 the time
   /// by the store's clock at which the call began; the deadline if this is the first copy.
   ///
-  /// A record that this version cannot read is replaced by the fence alone. So an operator can remove it even if its
-  /// key holds something other than a text.
+  /// A record that this version cannot read, also one that is no text, is replaced by the fence alone.
   ///
-  /// If the record has a response of its own key, the reply contains the end of that key, which Semel then deletes. The
-  /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.
-  /// After its deadline it forgets nothing, because it would forget a later record; nor does it forget one that began
-  /// behind a fence of this call, made by an earlier copy. A record that was forgotten before gets the longer fence,
-  /// and the reply `again`, which counts once replicas have that fence.
+  /// The reply has the end of the key of the record's response, which Semel then deletes. The fence keeps it in the
+  /// recipe's place, for the script repeated with the same token. After its deadline it forgets nothing, nor does it
+  /// forget a record that began behind a fence of an earlier copy. A record that was forgotten before gets the longer
+  /// fence, and the reply `again`, which counts once replicas have that fence.
   ///
   /// In the fingerprint's place the fence keeps the token of the record's owner, to which no late copy of its claim
   /// grants the record again.
@@ -73,9 +71,8 @@ extension RedisScript {
   /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline,
   /// 11 the attempt that the decision is about, or empty for the last one, 12 what `checkResponse` takes.
   ///
-  /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first
-  /// half of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response
-  /// of its own key, the reply contains the end of that key, which Semel then deletes.
+  /// After its deadline the script changes nothing. The first half of an operator's token identifies it as one
+  /// (`OwnerToken.ofOperator`). The reply has the end of the key of an amended record's response, which Semel deletes.
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
@@ -127,11 +124,10 @@ extension RedisScript {
 
   /// The arguments: 1 the cursor of Redis' own walk over its keys, 2 a pattern that the keys of records match, 3 the
   /// number of keys of a step, 4 the number of bytes of a key before the ID. The key is any that the server has: what
-  /// stands before a server, or spreads commands over several, refuses a script without one.
+  /// stands before it refuses a script without one.
   ///
-  /// A walk while other commands run visits each record that remains at least once. The reply contains the next cursor
-  /// and, for each record that is open or cannot be read, its ID and text. If only the response of a record cannot be
-  /// read (see `RedisResponse`), its text is empty. A user of Redis that may not read responses gets none of these.
+  /// The reply has the next cursor and, for each record that is open or cannot be read, its ID and text, which is empty
+  /// if only the response cannot be read. A user of Redis that may not read responses gets none of these.
   static let listSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'walked', step[1]}
@@ -172,9 +168,9 @@ extension RedisScript {
   /// The arguments: 1 to 4 as for `list`, 5 the digests of keys with a space around each, 6 the digest of a caller, 7 a
   /// route; an empty one of these stands for any.
   ///
-  /// The reply contains the next cursor, and the IDs of the records whose attribution has all of these. The ID of a
-  /// record that this server refuses to read follows a `?` (`RedisList.refusedMark`), whatever its attribution: another
-  /// node of the cluster may serve it.
+  /// The reply has the next cursor, and the IDs of the records whose attribution has all of these. The ID of a record
+  /// that this server refuses to read follows a `?` (`RedisList.refusedMark`): another node of the cluster may serve
+  /// it.
   static let searchSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'hits', step[1]}

@@ -4,10 +4,8 @@
 /// (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. The token of a forgotten record belongs to no owner, or to the
 /// owner that deleted its own record over a fence. The owner whose record was forgotten is in the fingerprint's place.
 ///
-/// Their first argument is the beginning of the owner's record, `1 OWNER `: to compare that takes less than to build
-/// it.
-///
-/// An owner writes the flags and the time to live of its claim, including the fence.
+/// Their first argument is the beginning of the owner's record, `1 OWNER `, which takes less than to build it. An owner
+/// writes the flags and the time to live of its claim, including the fence.
 extension RedisScript {
   /// The arguments: 1 the beginning, 2 `ATTEMPT FIRST`,
   /// 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]`, 4 time to live.
@@ -53,8 +51,7 @@ extension RedisScript {
 
   /// The arguments: 1 the beginning, 2 `remembered`, `uncounted` or `deleted`.
   ///
-  /// The remaining record keeps the values that Redis has: an owner that releases a claim whose reply was lost does not
-  /// know them.
+  /// The remaining record keeps Redis' values: an owner whose claim's reply was lost does not know them.
   static let releaseSource = """
     if not r then return now end
     if string.find(r, ARGV[1], 1, true) == 1 then

@@ -16,27 +16,23 @@
 /// follows an unknown outcome. The `FIRST` of a completed record is the time from then to the completion; an earlier
 /// version wrote the moment, and takes one for the other in what it tells operators.
 ///
-/// The `SINCE` of an open record is not ahead of Redis' clock, unless that was set back. `claim`, `find` and `resolve` put
-/// it right (`takeBack`). An owner writes its `FIRST` as it was, which may then be after `SINCE`.
+/// The `SINCE` of an open record is not ahead of Redis' clock, unless that was set back, until `takeBack` puts it
+/// right. An owner writes its `FIRST` as it was.
 ///
-/// `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open records, drops
-/// it from those that it writes, and refuses a completed record that has one as unreadable: it finds no status in its
-/// place. One text takes a quarter less of Redis' time per claim than a hash.
+/// `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version drops it from open records, and
+/// refuses a completed one that has it.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
-/// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command writes
-/// one key, no owner overwrites another's response, and Lua copies no large text. The script looks whether it is there
-/// (`checkResponse`): the server that has taken the response may not be the one that takes the record.
+/// `NAMESPACE:{ID}:r:OWNER`, written by a plain `SET` before the record's script: each command writes one key, no owner
+/// overwrites another's response, and Lua copies no large text. The script looks whether it is there (`checkResponse`).
 ///
-/// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to live
-/// again, as it is: Redis (from 7.2 on) and Valkey take a wait for replicas as one for the last write of its connection,
-/// and this copy may be the first on this one. `touch` does the same after a script that has only read a completed
-/// record (`ReplicaWaits`).
+/// A script whose reply is held for replicas, and that finds its change made by an earlier copy, writes the time to
+/// live again: Redis (from 7.2 on) and Valkey wait for the last write of the connection, and this copy may be its
+/// first. `touch` does the same after a script that has only read a completed record (`ReplicaWaits`).
 ///
-/// Every script but `list` and `search` writes one key, and reads no other one but that of its response. It reads first
-/// and writes last, so that an error leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail
-/// what was written. It costs less than can be measured if nobody subscribes, so the scripts need not know whether
-/// somebody does.
+/// Every script but `list` and `search` writes one key, and reads no other but that of its response. It reads first and
+/// writes last, so that an error leaves no half-done change. `PUBLISH` may be forbidden, and must not fail what was
+/// written.
 ///
 /// The reply is the store's time alone if the script succeeded and has nothing more to report. Otherwise it is an array
 /// of the time, a word that is identified by its first letter (`ScriptResult.Word`), and the word's values. Some words
@@ -47,7 +43,6 @@
 enum RedisScript: Int, CaseIterable {
   case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, touch
 
-  /// The script's source in Lua 5.1.
   var source: String {
     switch self {
     case .claim: Self.time + Self.claimSource
@@ -65,10 +60,8 @@ enum RedisScript: Int, CaseIterable {
     }
   }
 
-  /// Whether the script's effect counts only once enough replicas have it.
-  ///
-  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown. A completed
-  /// record waits for replicas whichever script reports it (`ReplicaProof.isNeeded`).
+  /// Whether the script's effect counts only once enough replicas have it. The loss of a release or of a mark leaves a
+  /// record whose lease lapses. A completed record waits whichever script reports it (`ReplicaProof.isNeeded`).
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true
@@ -76,7 +69,6 @@ enum RedisScript: Int, CaseIterable {
     }
   }
 
-  /// The number of keys, at least one, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {
     case .claim: (1, 8)
@@ -109,12 +101,9 @@ enum RedisScript: Int, CaseIterable {
     if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
     """
 
-  /// Sets the time of the open record `r` to now if it lies ahead. It was written before Redis' clock was set back, so
-  /// that the lease or `settle` cannot be counted from there.
-  ///
-  /// The lease of a live owner is not shortened: it began before now, whatever the clock showed. The time to live stays,
-  /// which is the longer one, so that no record goes if the clock is set right again. A server that refuses the write
-  /// does not hold the reply up: the next look repeats it.
+  /// Sets the time of the open record `r` to now if it lies ahead: Redis' clock was set back, so that the lease or
+  /// `settle` cannot be counted from there. A live owner's lease is not shortened. The time to live stays, for the
+  /// clock to be set right again. A server that refuses the write does not hold the reply up: the next look repeats it.
   static let takeBack = """
     local head, since, tail = string.match(r, '^(1 %x+ [iu]n[%a_]+ %d+ %d+ )(%d+)( .+)$')
     if head and tonumber(since) > now then
@@ -124,9 +113,7 @@ enum RedisScript: Int, CaseIterable {
     """
 
   /// Ends the script with `bare` if the response that the record is about to name is not at this server. The argument
-  /// is the end of that response's key from `:r:` on, or empty if there is none.
-  ///
-  /// A server that cannot tell (the slot is on its way, the key is not its own) does not hold the record up.
+  /// is the end of its key from `:r:` on, or empty. A server that cannot tell does not hold the record up.
   static func checkResponse(argument: Int) -> String {
     """
     if ARGV[\(argument)] ~= '' and redis.pcall('STRLEN', KEYS[1] .. ARGV[\(argument)]) == 0 then
@@ -147,7 +134,7 @@ enum RedisScript: Int, CaseIterable {
 
       """
 
-  /// The end of a script that found no record of the caller: it returns the record as it is.
+  /// The end of a script that found no record of the caller.
   private static let lost = """
 
     if not r then return {now, 'none'} end

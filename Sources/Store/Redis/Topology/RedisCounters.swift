@@ -12,7 +12,6 @@ public final class RedisCounters: Sendable {
   private let suspectCount = Atomic<Int>(0)
   private let nodeFigures = Mutex<[String: RedisNodeFigures]>([:])
   private let topologyText = Mutex<String?>(nil)
-  /// Takes the duration of a wait for replicas, in microseconds, on the connection's loop.
   let didWait: @Sendable (Int64) -> Void
   /// The state of these connections together.
   public let monitor = StoreMonitor(.connecting)
@@ -48,7 +47,7 @@ public final class RedisCounters: Sendable {
     }
   }
 
-  /// Drops the figures of all other servers. Their connections are closed.
+  /// Drops the figures of all other servers.
   func keepNodes(_ names: Set<String>) {
     nodeFigures.withLock { nodes in nodes = nodes.filter { names.contains($0.key) } }
   }
@@ -95,7 +94,7 @@ public final class RedisNodeFigures: Sendable {
   /// The time that they took together, from the command's writing to the reading of the reply.
   public var seconds: Double { Double(nanosecondCount.load(ordering: .relaxed)) / 1e9 }
 
-  /// Takes a reply. Called on the loop of the connections alone, hence without atomic additions.
+  /// Takes a reply. Called on one loop, hence without atomic additions.
   func replied(after nanoseconds: Int64) {
     replyCount.store(replyCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     nanosecondCount.store(nanosecondCount.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)

@@ -22,7 +22,6 @@ public struct RedisLogin: Sendable {
     public init(reason: String) { self.reason = reason }
   }
 
-  /// Returns the password for a new connection; `nil` if the server requires none.
   func currentPassword() throws(Fault) -> Secret? {
     guard let readPassword else { return password }
     return try readPassword()

@@ -4,10 +4,8 @@ import NIOCore
 import Platform
 import Synchronization
 
-/// The inspection of Redis while the connections are established, and the consequences of its facts for claims and
-/// caches.
-///
-/// Confined to the subscriber's loop, except for the members that are marked as safe from any thread.
+/// The inspection of Redis over its connections, and the consequences for claims and caches. Confined to the
+/// subscriber's loop, except for the members that are marked as safe from any thread.
 final class RedisInspector: @unchecked Sendable {
   private let context: EventLoopContext
   private let settings: RedisEndpointSettings
@@ -16,18 +14,16 @@ final class RedisInspector: @unchecked Sendable {
   let epoch = RedisEpoch()
   let warnings: RedisWarnings
   private var timer: RepeatedTask?
-  /// The connections of the event loops. Redis is inspected over those of the first.
+  /// The connections of the event loops, the first of which is inspected over.
   private(set) var loops: [RedisNodes] = []
-  /// The facts about all servers, as last seen.
   private(set) var facts = RedisFacts() {
     didSet {
       doubtCount.store(facts.doubts.count + (facts.publishRefusal == nil ? 0 : 1), ordering: .relaxed)
     }
   }
   private let doubtCount = Atomic<Int>(0)
-  /// Called when Semel may publish no more, or again.
+  /// Semel may publish no more, or again.
   var didChangePublishing: () -> Void = {}
-  /// Called when Redis has lost its records.
   var didLoseRecords: () -> Void = {}
 
   init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
@@ -38,7 +34,7 @@ final class RedisInspector: @unchecked Sendable {
     warnings = RedisWarnings(logger: logger)
   }
 
-  /// The number of reasons for which this Redis may lose records or leave caches stale. Safe from any thread.
+  /// Safe from any thread.
   var doubtsStanding: Int { doubtCount.load(ordering: .relaxed) }
 
   func start() {
@@ -54,7 +50,6 @@ final class RedisInspector: @unchecked Sendable {
     (didChangePublishing, didLoseRecords) = ({}, {})
   }
 
-  /// Adds an event loop's connections.
   func enlist(_ nodes: RedisNodes) {
     context.loop.assertInEventLoop()
     loops.append(nodes)
@@ -85,7 +80,6 @@ final class RedisInspector: @unchecked Sendable {
     judge()
   }
 
-  /// Logs the beginning and the end of a time in which Redis takes no changes.
   private func log(_ obstacle: String?, after before: String?) {
     if let obstacle, before == nil {
       logger.error(
@@ -96,7 +90,6 @@ final class RedisInspector: @unchecked Sendable {
     }
   }
 
-  /// Passes the present facts to every event loop.
   private func judge() {
     for nodes in loops { nodes.context.loop.execute { [facts] in nodes.judge(facts) } }
   }
@@ -138,7 +131,6 @@ final class RedisInspector: @unchecked Sendable {
     }
   }
 
-  /// Takes the reason for which Semel may not publish; `nil` if it may.
   func take(publishRefusal refusal: String?) {
     context.loop.assertInEventLoop()
     let before = facts.publishRefusal

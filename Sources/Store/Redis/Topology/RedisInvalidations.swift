@@ -1,10 +1,8 @@
 import Idempotency
 import Platform
 
-/// The announcements of changed records to all nodes of a namespace on one Redis.
-///
-/// The scripts announce each change, too, but do not fail if Semel may not publish. Only these announcements report
-/// that. Safe to use from any task.
+/// The announcements of changed records to all nodes of a namespace on one Redis. The scripts announce each change,
+/// too, but only these report that Semel may not publish. Safe to use from any task.
 public struct RedisInvalidations: CacheInvalidations {
   private let store: RedisStore
 
@@ -29,7 +27,6 @@ extension RedisSubscriber {
 }
 
 extension RedisStore {
-  /// The reply to a command that is no script; from any task. Its first argument is its key, or a channel.
   func reply(to words: [String]) async throws(StoreError) -> RedisValue {
     let nodes = nodes
     return try await nodes.context.run { () async throws(StoreError) -> RedisValue in

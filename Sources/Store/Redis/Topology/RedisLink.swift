@@ -5,29 +5,26 @@ import Platform
 import TLS
 import Wire
 
-/// One connection to Redis, which is established, initialised by a handshake, and re-established after a loss. Confined
-/// to its loop.
+/// One connection to Redis, established, initialised by a handshake, and again after a loss. Confined to its loop.
 final class RedisLink: @unchecked Sendable {
   private enum State {
     /// Not started, or closed for good.
     case closed
-    /// The socket is being connected, or the replies of the handshake are awaited.
+    /// The socket is being connected, or the handshake's replies are awaited.
     case connecting(RedisChannelHandler?, RedisHandshake)
     case up(RedisChannelHandler)
     /// The pause before the next attempt.
     case waiting
   }
 
-  /// The maximum duration of an attempt. It is long because a frozen Redis still accepts connections, and each attempt
-  /// leaves one open there.
+  /// The maximum duration of an attempt. A frozen Redis accepts connections, and each attempt leaves one open there.
   static let attemptSpan: Milliseconds = 2000
-  /// The capacity above which the output buffer is not reused, in bytes.
+  /// The capacity above which the output buffer is not reused.
   private static let keptCapacity = 1 << 18
 
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let counters: RedisCounters
-  /// The state of this connection.
   let monitor: StoreMonitor
   private let purpose: RedisPurpose
   private let lookups: HostLookups
@@ -37,47 +34,36 @@ final class RedisLink: @unchecked Sendable {
     didSet { presence = address.flatMap { presences?.of($0) } }
   }
   let presences: RedisPresences?
-  /// The state of the server as the process last heard of it; `nil` if that is of no interest.
+  /// The state of the server as the process last heard of it.
   private(set) var presence: RedisPresence?
   /// The time at which bytes last arrived on this connection, or on an earlier one.
   private(set) var readAt = BootInstant(nanoseconds: 0)
-  /// The numbers of bytes that have arrived, and that were written.
   private(set) var (readBytes, writtenBytes) = (0, 0)
-  /// The beginning of the last attempt if that has failed; `nil` if a connection was established since.
+  /// The beginning of the last attempt if that has failed.
   private(set) var failedAttemptAt: BootInstant?
-  /// The number of attempts to connect, by which a late channel of an earlier one is recognised.
+  /// The number of attempts, by which a late channel of an earlier one is recognised.
   private var attempt = 0
-  /// Whether a connection was established before.
   private var hasStood = false
   private var state = State.closed
   private var backoff = RedisBackoff()
   private var attemptLimit: Scheduled<Void>?
   private var attemptDeadline = LateReplyDeadline()
-  /// The beginning of the last attempt; `nil` before the first one.
   private(set) var attemptedAt: BootInstant?
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
-  /// The memory of the write before, for the next commands.
   private var spare = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
-  /// The user, until the link is closed. Not weak, because the reference counts of an object with weak references are
-  /// stored elsewhere, which is slow.
+  /// The user, until the link is closed. Not weak, since the reference counts of such an object are slow.
   var user: (any RedisLinkUser)?
-  /// The beginning of the present outage and its reason; `nil` while there is a connection, and before the first
-  /// failure.
+  /// The beginning of the present outage and its reason.
   private(set) var outage: (since: BootInstant, reason: String)?
-  /// Called when the connection ends or cannot be established, with the address and the reason.
+  /// The connection has ended or cannot be established, to this address for this reason.
   var didFail: (ServerAddress, String) -> Void = { _, _ in }
-  /// Called when a connection is ready for commands.
   var didConnect: () -> Void = {}
 
-  /// Creates a link, which `start` connects.
-  ///
   /// - Parameters:
   ///   - address: The server's address; `nil` until `move` names it.
-  ///   - counters: The counters, which several links may share.
   ///   - isOnly: Whether the counters' state is this link's own.
-  ///   - lookups: The lookups of host names.
   ///   - presences: What the process hears of servers; `nil` if this server does not count there.
   init(
     context: EventLoopContext, settings: RedisEndpointSettings, purpose: RedisPurpose,
@@ -98,17 +84,15 @@ final class RedisLink: @unchecked Sendable {
 
   var isUp: Bool { handler != nil }
 
-  /// The connection, once it is ready for commands.
   var handler: RedisChannelHandler? {
     if case .up(let handler) = state { handler } else { nil }
   }
 
-  /// Whether an attempt to connect is under way.
   var isConnecting: Bool {
     if case .connecting = state { true } else { false }
   }
 
-  /// Whether replies wait in the socket, which a loop that stood still has not read yet.
+  /// Whether replies wait in the socket.
   var hasUnread: Bool {
     switch state {
     case .up(let handler), .connecting(let handler?, _): handler.hasUnread
@@ -116,7 +100,7 @@ final class RedisLink: @unchecked Sendable {
     }
   }
 
-  /// Whether the outage has lasted for longer than one call may take, so that waiting for a connection is pointless.
+  /// Whether the outage has lasted for longer than one call may take.
   var isOutageLong: Bool {
     outage.map { BootInstant.now - $0.since >= settings.timeout } ?? false
   }
@@ -126,7 +110,6 @@ final class RedisLink: @unchecked Sendable {
     connect()
   }
 
-  /// Uses another address from now on. A connection to the earlier one ends at once.
   func move(to address: ServerAddress) {
     guard address != self.address else { return }
     self.address = address
@@ -136,7 +119,7 @@ final class RedisLink: @unchecked Sendable {
     case .up, .connecting:
       // No fault of either server: `didFail` would lay it to the next one.
       let (before, reason) = (state, "the connection moves to \(address)")
-      // One Sentinel is left for the next while none knows a usable master, several times a second.
+      // One Sentinel is left for the next several times a second, while none knows a usable master.
       pause(because: reason, isOutage: purpose != .sentinel)
       drop(before, reason)
     case .waiting: break
@@ -145,10 +128,8 @@ final class RedisLink: @unchecked Sendable {
     if case .waiting = state { connect() }
   }
 
-  /// Uses another address for the next attempt to connect.
   func aim(at address: ServerAddress) { self.address = address }
 
-  /// Takes the reason for which no usable address is known.
   func lacksAddress(because reason: String) {
     if outage != nil { outage?.reason = reason }
   }
@@ -165,7 +146,7 @@ final class RedisLink: @unchecked Sendable {
     didConnect = {}
   }
 
-  /// Appends commands. All commands of one turn of the loop are written together at its end.
+  /// Appends commands, which are written together at the end of the loop's turn.
   func append(_ write: (inout ByteBuffer) -> Void) {
     context.loop.assertInEventLoop()
     write(&outbound)
@@ -178,12 +159,12 @@ final class RedisLink: @unchecked Sendable {
     if case .up = state { user?.linkWillWrite() }
     isFlushDue = false
     guard case .up(let handler) = state, outbound.readableBytes > 0 else { return }
-    // A write that fails ends the link from within, and its commands count as written: a part of them may have left.
+    // A write that fails ends the link from within, and its commands count as written.
     user?.linkWrote()
     send(to: handler)
   }
 
-  /// Writes what was appended. Replies that a failing write brings may append more meanwhile.
+  /// Writes what was appended. A failing write may bring replies that append more.
   private func send(to handler: RedisChannelHandler) {
     var leaving = spare
     spare = ByteBuffer()
@@ -237,13 +218,11 @@ extension RedisLink {
 
   private var peer: String { "\(purpose.peer) at \(address.map { "\($0)" } ?? "an unknown address")" }
 
-  /// - Parameter attempt: The attempt that the channel was made for, which need not be the present one: the name of an
-  ///   earlier address may have taken long to resolve.
+  /// - Parameter attempt: The attempt that the channel was made for, which need not be the present one.
   private func addHandlers(
     to channel: any Channel, at address: ServerAddress, _ attempt: Int
   ) throws {
     let handlers = channel.pipeline.syncOperations
-    // Writes wait in the TLS handler until the server's certificate is verified.
     if let tls = settings.login.tls {
       renew(tls)
       try handlers.addHandler(tls.handler(for: address.host))
@@ -252,7 +231,6 @@ extension RedisLink {
       RedisChannelHandler(link: self, attempt: attempt, isPlain: settings.login.tls == nil))
   }
 
-  /// Reads the files of TLS again if they have changed.
   private func renew(_ tls: ClientTLS) {
     let place: Logger.Metadata = ["certificate": "\(tls.files.certificate ?? tls.files.ca ?? "")"]
     do throws(TLSFault) {
@@ -275,7 +253,6 @@ extension RedisLink {
     }
   }
 
-  /// Starts the handshake on a connected socket.
   func opened(_ handler: RedisChannelHandler) {
     guard case .connecting(nil, let handshake) = state, handler.attempt == attempt else {
       return handler.abandon()
@@ -286,7 +263,6 @@ extension RedisLink {
     send(to: handler)
   }
 
-  /// Takes the arrival of bytes, before what they say.
   func arrived(_ count: Int) {
     readAt = .now
     readBytes += count
@@ -337,7 +313,6 @@ extension RedisLink {
     logger.notice(message, metadata: ["after": "\(before.reason)"])
   }
 
-  /// Gives up the connection, or the attempt to establish one, and tries again after a pause.
   func fail(_ reason: String) {
     let before = state
     switch before {
@@ -351,7 +326,7 @@ extension RedisLink {
     drop(before, reason)
   }
 
-  /// Gives up a connection that has ended in this way. If no reply has ever come, the reason asks about TLS, too.
+  /// Gives up a connection that has ended in this way, and asks about TLS if no reply has ever come.
   func broke(_ reason: String, _ end: RedisLogin.EarlyEnd) {
     guard case .connecting(_?, let handshake) = state, !handshake.hasReply, !hasStood else {
       return fail(reason)
@@ -361,7 +336,6 @@ extension RedisLink {
     fail(reason + settings.login.tlsQuestion(after: end, hasURL: hasURL))
   }
 
-  /// Begins the pause before the next attempt.
   private func pause(because reason: String, isOutage: Bool = true) {
     if outage == nil, isOutage {
       outage = (BootInstant.now, reason)

@@ -6,12 +6,11 @@ import Wire
 enum RedisRoute {
   case record(RecordID)
   case key(String)
-  /// One certain node of a cluster, with the keys that it already has of slots on their way to it.
+  /// One certain node of a cluster, with the keys of slots on their way to it.
   case node(ServerAddress)
   /// Any node.
   case any
 
-  /// The slot of the key; `nil` if there is none.
   var slot: Int? {
     switch self {
     case .record(let id): SlotMap.slot(of: id)
@@ -20,8 +19,7 @@ enum RedisRoute {
     }
   }
 
-  /// Whether `ASKING` precedes the command. Without it, a node refuses the keys of a slot that is on its way to it,
-  /// even to a script that has got them from its own `SCAN`.
+  /// Whether `ASKING` precedes the command, for the keys of a slot that is on its way to the node.
   var isAsking: Bool {
     if case .node = self { true } else { false }
   }
@@ -32,14 +30,8 @@ enum RedisRoute {
 }
 
 extension RedisNodes {
-  /// Runs a script within one call's time-out, and repeats it if its reply was lost.
-  ///
-  /// - Parameters:
-  ///   - script: The script.
-  ///   - route: The record whose keys the script takes, or the node that runs it.
-  ///   - capacity: An estimate of the bytes that `write` writes, for which memory is reserved beforehand.
-  ///   - copies: The results of earlier copies of the command, if there are any.
-  ///   - write: Writes the arguments after the keys.
+  /// Runs a script within one call's time-out, and repeats it if its reply was lost. Memory for `capacity` bytes of
+  /// arguments is reserved beforehand.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
     _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void = { _, _ in }
@@ -48,7 +40,7 @@ extension RedisNodes {
     do {
       return try await reply(to: script, route, after: &copies, capacity: capacity, write)
     } catch {
-      // The caller releases the claim next, which must come after the deadline of its copies.
+      // The caller releases the claim next, after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await waitUntilPast(copies.deadline) }
       throw error
     }
@@ -83,12 +75,11 @@ extension RedisNodes {
     }
   }
 
-  /// The error of a script whose reply does not count: `find` has changed nothing.
   private static func error(of script: RedisScript, _ shortage: String) -> StoreError {
     script == .find ? .refused(shortage) : .fateUnknown(shortage)
   }
 
-  /// The time for which a claim waits at a Redis that takes no new ones yet; `nil` if it may be sent.
+  /// The time for which a claim waits at a Redis that takes no new ones yet.
   @inline(never)
   private static func pause(
     at pipeline: RedisPipeline, after copies: CommandAttempts
@@ -103,10 +94,8 @@ extension RedisNodes {
     }
   }
 
-  /// Writes one copy of a claim without a task that waits. Calls `onReply` with the result, on this loop and after this
-  /// method has returned. False if no command can be written now.
-  ///
-  /// - Parameter write: Writes the arguments of the script after the key.
+  /// Writes one copy of a claim. Calls `onReply` on this loop, after this method has returned. False if no command can
+  /// be written now.
   func startClaim(
     _ request: ClaimRequest, _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void,
     onReply: @escaping (ScriptReply, CommandAttempts) -> Void
@@ -121,7 +110,6 @@ extension RedisNodes {
     return true
   }
 
-  /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
   @inline(never)
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
     var copies = newAttempts()
@@ -140,7 +128,6 @@ extension RedisNodes {
   }
 
   /// Takes the refusal of a copy, which is written again: to the server's successor, or to the node that has its key.
-  /// Throws any other refusal.
   func takeRefusal(
     _ text: String, at pipeline: RedisPipeline, _ copies: inout CommandAttempts
   ) throws(StoreError) {
@@ -155,25 +142,22 @@ extension RedisNodes {
     _ = try copies.ended(.redirected(refusal))
   }
 
-  /// The results of a call that begins now.
   func newAttempts() -> CommandAttempts {
     CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
   }
 
-  /// Writes a command on a key of a record that nobody waits for, if there is a connection.
+  /// Writes a command that nobody waits for, if there is a connection.
   func send(_ command: RedisPlainCommand, _ id: RecordID) {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp else { return }
     pipeline.append(command, BootInstant.now + settings.timeout) { _ in }
   }
 
-  /// Publishes at each master of a cluster. What is published at one reaches the subscribers of the others over the
-  /// cluster's own connections alone, which may be cut while all masters serve.
+  /// Publishes at each master of a cluster, whose own connections to the others may be cut while all serve.
   func publish(_ message: String, to channel: String) {
     guard single == nil else { return }
     for master in masters { master.query(["PUBLISH", channel, message]) { _ in } }
   }
 
-  /// Reads the time of a server.
   func readTime() async throws(StoreError) {
     var copies = newAttempts()
     while true {
@@ -190,7 +174,7 @@ extension RedisNodes {
     }
   }
 
-  /// The reply to a command that is no script. It is not repeated if its reply was lost.
+  /// The reply to a command that is no script, which is not repeated.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
     var copies = newAttempts()
     while true {
@@ -205,8 +189,8 @@ extension RedisNodes {
     }
   }
 
-  /// Waits for a connection to the node of the next copy, until the call's deadline. Fails at once if the outage has
-  /// already lasted for longer than a call.
+  /// Waits for a connection to the node of the next copy. Fails at once if the outage has lasted for longer than a
+  /// call.
   @inline(never)
   func node(
     _ route: RedisRoute, _ script: RedisScript?, _ copies: inout CommandAttempts
@@ -232,7 +216,6 @@ extension RedisNodes {
     )
   }
 
-  /// Waits until the node that `find` returns has a connection.
   @inline(never)
   private func connected(
     _ copies: CommandAttempts, _ script: RedisScript?, _ find: () -> RedisPipeline?
@@ -241,7 +224,7 @@ extension RedisNodes {
       let found = find()
       if script == .claim, case .refused(let reason) = comparison { throw copies.refused(reason) }
       if let found, found.link.isUp { return found }
-      // In milliseconds, as the wait: what is left of the last one would be waited for in a circle.
+      // In milliseconds, as the wait: what is left of the last one would go round in a circle.
       guard copies.deadline - BootInstant.now > 0, !isOutageLong(found) else {
         throw copies.error(outageReason(found))
       }

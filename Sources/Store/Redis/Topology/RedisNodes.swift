@@ -4,50 +4,37 @@ import NIOCore
 import Platform
 import Wire
 
-/// The connections of one event loop to the servers that hold the records, and the way of each command to one of them.
-/// Confined to its loop.
-///
-/// A standalone server and a master that Sentinels name have one connection, a cluster one for each master.
+/// The connections of one event loop to the servers that hold the records: a standalone server and a master that
+/// Sentinels name have one, a cluster one for each master. Confined to its loop.
 final class RedisNodes: @unchecked Sendable {
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let keys: RedisKeys
-  /// The counters of all connections. Safe from any thread.
   let counters: RedisCounters
   let subscriber: RedisSubscriber
   let logger: Logger
-  /// The claims that share a command with an earlier one.
   let shared = SharedClaims()
-  /// The turns of the responses that have keys of their own.
   let turns: ResponseTurns
-  /// The readings of such responses that are under way, by their keys.
   var readings: [String: ResponseReading] = [:]
-  /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
-  /// The connections to a cluster's nodes.
   var pipelines: [ServerAddress: RedisPipeline] = [:]
-  /// The masters of the slots; `nil` until a node has named them, and outside a cluster.
+  /// The masters of a cluster's slots; `nil` until a node has named them.
   var map: SlotMap?
-  /// Whether a reply with the slot map is awaited.
   var isReadingMap = false
-  /// The number of the last reading, by which the nodes take turns.
+  /// The number of the last reading, for the nodes' turns.
   var readingTurn = 0
-  /// The reason for which no node has named the slots' masters; `nil` if one has, or none was reached.
+  /// The reason for which no node has named the slots' masters.
   var mapFault: String?
-  /// The hash tags of slots, which take a search.
   private var tags: [Int: String] = [:]
-  /// The next reading while something is wrong, and the pause before the one after it, in milliseconds.
+  /// The next reading while something is wrong, and the pause before the one after it.
   var trouble: Scheduled<Void>?
   var troublePause: Int64 = 250
   private var changeWaiters: [Signal] = []
   private(set) var comparison: RedisConditions.Comparison
   private(set) var isClosed = false
-  /// The time from which a walk over the keys may continue.
   var nextStepAt = BootInstant(nanoseconds: 0)
-  /// The part of the last pause that the present step has not waited for, in nanoseconds; negative if it waited for
-  /// longer.
+  /// The part of the last pause that the present step has not waited for, in nanoseconds; negative for too much.
   var carriedPause: Int64 = 0
-  /// This loop's part in the index of open records.
   private(set) lazy var keeper = OpenRecordKeeper(of: self)
 
   init(
@@ -77,7 +64,7 @@ final class RedisNodes: @unchecked Sendable {
     }
     if let single, let sentinel = subscriber.sentinel {
       sentinel.lead(single.link)
-      // The server may be an earlier master that has lost contact with the others.
+      // It may be an earlier master that has lost the others.
       single.didFallShort = { [link = single.link] in
         if let address = link.address { sentinel.masterFailed(address, $0) }
       }
@@ -114,17 +101,15 @@ final class RedisNodes: @unchecked Sendable {
     changed()
   }
 
-  /// Takes the comparison of the configuration with its namespace's.
   func take(_ comparison: RedisConditions.Comparison) {
     context.loop.assertInEventLoop()
     self.comparison = comparison
     for pipeline in all { pipeline.take(comparison) }
   }
 
-  /// The connections, those to nodes of a cluster in no order.
   var all: [RedisPipeline] { single.map { [$0] } ?? Array(pipelines.values) }
 
-  /// The connection to a node of a cluster, which is established if there is none.
+  /// The connection to a node of a cluster.
   func pipeline(at address: ServerAddress) -> RedisPipeline {
     context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
@@ -140,7 +125,7 @@ final class RedisNodes: @unchecked Sendable {
     return made
   }
 
-  /// Inspects the running servers, and calls `onFacts` with the facts together, or with `nil` if no server has replied.
+  /// Inspects the running servers; `onFacts` gets `nil` if none has replied.
   func inspect(_ onFacts: @escaping (RedisFacts?) -> Void) {
     context.loop.assertInEventLoop()
     let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
@@ -155,10 +140,7 @@ final class RedisNodes: @unchecked Sendable {
     }
   }
 
-  /// The key of the facts about a server, which it has itself. It moves with its slot, which the server's others may
-  /// leave.
-  ///
-  /// - Parameter address: The server's address; `nil` outside a cluster.
+  /// The key of the facts about a server, which it has itself, in a cluster. It moves with its slot.
   func factsKey(of address: ServerAddress?) -> String {
     guard let map, let slot = map.firstSlots.first(where: { $0.master == address })?.slot else {
       return keys.facts
@@ -168,7 +150,6 @@ final class RedisNodes: @unchecked Sendable {
     return keys.facts(tag)
   }
 
-  /// The servers that hold the records now, for a person; `nil` while none is known.
   var topologyText: String? {
     func state(_ node: RedisPipeline) -> String { "\(node.name) (\(node.link.isUp ? "up" : "down"))" }
     switch settings.topology {
@@ -182,13 +163,11 @@ final class RedisNodes: @unchecked Sendable {
     }
   }
 
-  /// Takes the facts about the servers together.
   func judge(_ facts: RedisFacts) {
     context.loop.assertInEventLoop()
     for pipeline in all where pipeline.link.isUp { pipeline.inspected(facts) }
   }
 
-  /// Wakes the calls that wait for a connection or for the slot map.
   func changed() {
     context.loop.assertInEventLoop()
     let waiters = changeWaiters
@@ -196,7 +175,6 @@ final class RedisNodes: @unchecked Sendable {
     for waiter in waiters { waiter.set() }
   }
 
-  /// Waits for a change until then.
   func change(by deadline: BootInstant) async {
     context.loop.assertInEventLoop()
     let left = deadline - BootInstant.now
@@ -207,7 +185,6 @@ final class RedisNodes: @unchecked Sendable {
     changeWaiters.removeAll { $0 === signal }
   }
 
-  /// Waits until no copy of a claim can be executed any more.
   func waitUntilPast(_ deadline: BootInstant) async {
     let left = deadline - BootInstant.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }

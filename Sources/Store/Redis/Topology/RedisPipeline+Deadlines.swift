@@ -2,10 +2,8 @@ import Idempotency
 import NIOCore
 import Platform
 
-/// The deadlines of the commands that wait for their replies.
 extension RedisPipeline {
-  /// Starts the timer, unless it fires earlier already. One timer serves all commands, so that most commands and
-  /// replies leave it unchanged.
+  /// Starts the timer, unless it fires earlier already. One timer serves all commands.
   func arm(at instant: BootInstant) {
     if let timer {
       guard instant < timer.at else { return }
@@ -16,9 +14,8 @@ extension RedisPipeline {
   }
 
   /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, and nothing has
-  /// arrived for as long, the connection is given up. Otherwise Redis replies, only later: a new connection would have to
-  /// wait just as long, and what has been done for the replies would be lost. If a repeated command had only the rest of
-  /// the time-out, the connection is kept as well.
+  /// arrived for as long, the connection is given up. Otherwise Redis replies, only later, and a new connection would
+  /// have to wait just as long.
   private func expire() {
     let now = BootInstant.now
     let due = timer?.at ?? now
@@ -45,8 +42,7 @@ extension RedisPipeline {
     return pending.contains { $0.waiter != nil && $0.deadline <= now }
   }
 
-  /// Ends the waits whose deadline has passed. Those who have waited are called once all are known: they may write
-  /// other commands.
+  /// Ends the waits whose deadline has passed. They are called once all are known: they may write other commands.
   private func timeOut(at now: BootInstant) {
     var due: [Pending] = []
     for index in pending.indices where pending[index].waiter != nil && pending[index].deadline <= now {
@@ -60,39 +56,33 @@ extension RedisPipeline {
 }
 
 extension RedisPipeline {
-  /// The receiver of a copy's result.
   enum Waiter {
     case task(UnsafeContinuation<ScriptReply, Never>)
     case call((ScriptReply, CommandAttempts) -> Void)
-    /// The receiver of the reply to a command that is not a script.
+    /// For the reply to a command that is not a script.
     case plain((RedisPlainCommand.Reply) -> Void)
     /// The same as a Swift value; `nil` if there is no reply.
     case value((RedisValue?) -> Void)
-    /// The receiver of the reply to a command that waits for replicas.
+    /// For the reply to a command that waits for replicas.
     case replicas(ReplicaWaits)
   }
 
-  /// A command without a reply.
   struct Pending {
     enum Kind {
-      /// A script, whose reply has the store's time.
       case script
       case other
     }
 
-    /// The receiver; `nil` if nobody waits any more. The reply may still arrive, and then only takes its place in the
-    /// order.
+    /// The receiver; `nil` if nobody waits any more, and the reply only takes its place in the order.
     var waiter: Waiter?
     var deadline: BootInstant
     var sentAt: BootInstant
-    /// The kind of command, which determines the form of its reply.
     let kind: Kind
-    /// Whether the command may change what counts only once replicas have it.
+    /// Whether the command's change counts only once replicas have it.
     var awaitsReplicas = false
-    /// The record of a script; `nil` if it has none, or if no replicas are demanded.
+    /// The record of a script, if replicas are demanded.
     var id: RecordID?
 
-    /// The time until which Redis must have replied, or the connection is given up.
     func overdueAt(_ timeout: Milliseconds) -> BootInstant {
       if case .replicas(let waits) = waiter { sentAt + waits.maxWait } else { sentAt + timeout }
     }

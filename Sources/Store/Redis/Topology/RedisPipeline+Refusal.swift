@@ -1,9 +1,7 @@
 import Idempotency
 
-/// The errors by which a server says that another one has the records.
 extension RedisPipeline {
-  /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
-  /// Nothing was executed.
+  /// The result of a copy that this server refused, executing nothing, because another one has the record's key.
   func refusalToMove(_ text: String) -> ScriptReply.Ending? {
     switch settings.topology {
     case .standalone: return nil
@@ -15,15 +13,14 @@ extension RedisPipeline {
     }
   }
 
-  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then
-  /// ends.
+  /// Whether the error says that the master of Sentinel is a replica by now. The connection to it then ends.
   func endsByDemotion(_ text: String) -> Bool {
     guard case .sentinel = settings.topology, RedisRefusal.isDemotion(text) else { return false }
     link.fail("the master has become a replica")
     return true
   }
 
-  /// The redirection in an error of a cluster's node; `nil` if there is none.
+  /// The redirection in an error of a cluster's node.
   func refusal(in text: String) -> ClusterRefusal? {
     guard case .cluster = settings.topology, let address = link.address else { return nil }
     return ClusterRefusal(text, from: address)

@@ -1,31 +1,28 @@
 import Idempotency
 import Platform
 
-/// The waits for replicas.
 extension RedisPipeline {
-  /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
+  /// Ends the next write with the command that waits for replicas, if scripts are open.
   func linkWillWrite() {
     let now = BootInstant.now
     guard let waits, let commands = waits.commands(at: now) else { return }
     if let id = commands.touch { append(touchOf: id, for: waits, at: now) }
     link.append { $0.writeCommand(commands.wait) }
     link.counters.countRoundTrip()
-    // The waiting command has no deadline and ends with the connection: the scripts that it covers have deadlines of
-    // their own.
+    // It ends with the connection: the scripts that it covers have deadlines of their own.
     let never = BootInstant(nanoseconds: .max)
     pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, kind: .other))
     unwritten += 1
     arm(at: now + waits.maxWait)
   }
 
-  /// Writes something of a completed record that was only read, so that the next wait covers it.
+  /// Writes something of a completed record that was only read, for the next wait to cover.
   private func append(touchOf id: RecordID, for waits: ReplicaWaits, at now: BootInstant) {
     let waiter = Waiter.call { reply, _ in waits.touched(id, reply.ending) }
     append(.touch, id, 0, now + settings.timeout, waiter, isWhole: true) { _, _ in }
   }
 
-  /// Holds a reply that counts only once replicas have the change, or the completion that it reports. False if it
-  /// counts now.
+  /// Holds a reply that counts only once replicas have the change, or the completion. False if it counts now.
   func isHeld(_ reply: ScriptReply, of command: Pending) -> Bool {
     guard let waits else { return false }
     guard command.waiter != nil else {

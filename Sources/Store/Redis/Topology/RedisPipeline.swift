@@ -3,11 +3,10 @@ import NIOCore
 import Platform
 import Wire
 
-/// The commands of one event loop that wait for their replies, in the order in which they were written. Confined to its
-/// loop.
+/// The commands of one event loop that wait for their replies, in their order. Confined to its loop.
 final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
-  /// The time without replies after which a command reads Redis' time. That keeps the estimate of its clock good, and
-  /// detects a dead connection.
+  /// The time without replies after which Redis' time is read, for the estimate of its clock and to detect a dead
+  /// connection.
   private static let keepAlive: TimeAmount = .seconds(10)
 
   let context: EventLoopContext
@@ -15,40 +14,32 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let link: RedisLink
   let keys: RedisKeys
   let subscriber: RedisSubscriber
-  /// The connection to the same server for the responses that have keys of their own.
   let responses: RedisResponseLine
-  /// The scripts that wait for replicas; `nil` if a change counts as soon as Redis has it.
   let waits: ReplicaWaits?
   var pending = CircularBuffer<Pending>(initialCapacity: 64)
-  /// The number of the last commands that are not written yet.
   var unwritten = 0
   private(set) var clock = RedisClock()
   private let shared: SharedClaims
-  /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
-  /// The digest by which the connected server knows the script of a claim; `nil` before the first connection.
   private(set) var claimDigest: String?
   var timer: (token: LoopTimers.Token, at: BootInstant)?
   var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
-  /// The time of the last reply of this connection, or of its beginning; `nil` before the first connection.
+  /// The time of the last reply of this connection, or of its beginning.
   private var lastReplyAt: BootInstant?
-  /// The time of the replies that are being read; `nil` before the first of them.
+  /// The time of the replies that are being read.
   private var receivedAt: BootInstant?
-  /// Called when the connection was established or lost, and when claims are refused or allowed.
+  /// The connection was established or lost, or claims are refused or allowed.
   var didChange: () -> Void = {}
-  /// Called when this server has had too few replicas for the time of a call, for the given reason.
+  /// This server has had too few replicas for the time of a call.
   var didFallShort: (String) -> Void = { _ in }
-  /// Called when this node of a cluster has refused a command.
+  /// This node of a cluster has refused a command.
   var didRefuse: (ClusterRefusal) -> Void = { _ in }
-  /// The conditions of claims, but for `waits`.
   var conditions: RedisConditions
-  /// The figures of the connected server; `nil` before the first connection.
   private var figures: RedisNodeFigures?
-  /// Whether the server was a replica when its history was read last, or has lost its slots since. It may have been
-  /// promoted in between.
+  /// Whether the server was a replica when its history was read last, or has lost its slots since.
   var mayBeReplica = false
-  /// The history of the promotion that caches and owners were told of over this connection; `nil` if there was none.
+  /// The history of the promotion that caches and owners were told of over this connection.
   var alarmedHistory: String?
 
   init(
@@ -70,12 +61,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     waits?.needsWrite = { if link.isUp { link.append { _ in } } }
   }
 
-  /// Whether claims may be sent over this connection, once it is up.
   func admission(at now: BootInstant) -> RedisAdmission {
     conditions.admission(shortage: waits?.shortage, at: now)
   }
 
-  /// The reason for which claims are refused now; `nil` if they are not.
   var refusal: RedisAdmission.Reason? {
     if case .refused(let reason) = admission(at: .now) { reason } else { nil }
   }
@@ -90,12 +79,11 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     publishStatus()
   }
 
-  /// Takes the comparison of the configuration with its namespace's.
   func take(_ comparison: RedisConditions.Comparison) {
     let before = conditions.comparison
     conditions.comparison = comparison
     if case .refused = comparison {
-      // It is reported even while Redis is unreachable.
+      // Reported even while Redis is unreachable.
       publishStatus()
     } else if case .refused = before, link.isUp {
       publishStatus()
@@ -127,19 +115,15 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     link.close()
   }
 
-  /// Whether no command waits for its reply.
   var isIdle: Bool { pending.isEmpty && responses.isIdle }
 
-  /// The server's address, for messages and for an order of nodes.
   var name: String { link.address.map { "\($0)" } ?? "Redis" }
 
-  /// A reason with the node that it is about, in a cluster.
   func named(_ reason: String) -> String {
     guard case .cluster = settings.topology else { return reason }
     return "\(name): \(reason)"
   }
 
-  /// Facts whose reasons name the node, in a cluster.
   func named(_ facts: RedisFacts) -> RedisFacts {
     var facts = facts
     facts.doubts = facts.doubts.map(named)
@@ -149,9 +133,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 }
 
 extension RedisPipeline {
-  /// Writes a command that is not a script, and calls `onReply` with its reply, or with `nil` if there is none.
-  ///
-  /// - Parameter isAsking: Whether `ASKING` precedes it.
+  /// Writes a command that is not a script, after `ASKING` if wanted. `onReply` gets `nil` if there is no reply.
   func query(_ words: [String], isAsking: Bool = false, onReply: @escaping (RedisValue?) -> Void) {
     guard link.isUp else { return onReply(nil) }
     if isAsking { appendAsking() }
@@ -163,9 +145,7 @@ extension RedisPipeline {
     arm(at: deadline)
   }
 
-  /// Writes one copy of a command that is not a script to this node.
-  ///
-  /// - Parameter isAsking: Whether `ASKING` precedes it.
+  /// Writes one copy of a command that is not a script to this node, after `ASKING` if wanted.
   func append(
     _ command: RedisPlainCommand, _ deadline: BootInstant, isAsking: Bool = false,
     onReply: @escaping (RedisPlainCommand.Reply) -> Void
@@ -181,7 +161,6 @@ extension RedisPipeline {
     arm(at: deadline)
   }
 
-  /// Writes `ASKING`, by which the next command is executed on a slot that is on its way to this node.
   private func appendAsking() {
     link.append { $0.writeCommand(["ASKING"]) }
     let now = BootInstant.now
@@ -192,14 +171,10 @@ extension RedisPipeline {
   /// Writes one copy of a script's command to this node.
   ///
   /// - Parameters:
-  ///   - script: The script.
-  ///   - id: The record; `nil` if the script takes no record's keys.
   ///   - capacity: The approximate number of bytes that `write` writes.
   ///   - deadline: The time at which the call ends.
-  ///   - waiter: The receiver of the copy's result.
   ///   - isWhole: Whether the command carries the script instead of its digest.
   ///   - isAsking: Whether `ASKING` precedes it.
-  ///   - now: The present time.
   ///   - write: Writes the arguments after the keys.
   @inline(never)
   func append(
@@ -207,10 +182,10 @@ extension RedisPipeline {
     _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false, at now: BootInstant = .now,
     _ write: (inout RedisCommandWriter, _ deadline: StoreInstant) -> Void
   ) {
-    // Otherwise replies would go to the wrong commands.
+    // Else replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
     invariant(link.isUp, "a command without a connection")
-    // Without an estimate, the claim is refused as late, and its reply brings the time.
+    // Without an estimate, the claim is refused as late, whose reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
     if isAsking { appendAsking() }
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
@@ -240,7 +215,7 @@ extension RedisPipeline {
     readTime()
   }
 
-  /// Reads the server's time, and calls `onReply` with the reply, or with `nil` if there is none.
+  /// Reads the server's time.
   func readTime(onReply: @escaping (RedisValue?) -> Void = { _ in }) {
     let sentAt = BootInstant.now
     query(RedisHandshake.Step.clock.command) { [self] reply in
@@ -249,7 +224,6 @@ extension RedisPipeline {
     }
   }
 
-  /// Takes the reply to a reading of the server's time.
   func takeTime(_ reply: RedisValue, sentAt: BootInstant) {
     if let now = StoreInstant(reply) { take(now, sentAt: sentAt) }
   }
@@ -278,14 +252,12 @@ extension RedisPipeline {
     return conditions.risk
   }
 
-  /// Takes the facts that an inspection has found.
   func inspected(_ facts: RedisFacts) {
     conditions.inspected(facts)
     judge()
   }
 
-  /// Judges what is known of this Redis. With `require_durable`, no claim is granted on one that may lose records, or
-  /// has lost them.
+  /// Judges what is known of this Redis. With `require_durable`, none that may lose records grants a claim.
   private func judge() {
     conditions.loss = subscriber.epoch.loss
     if let risk = conditions.risk { subscriber.warnings.refuse(risk) }
@@ -320,7 +292,6 @@ extension RedisPipeline {
     command.finish(with: scriptReply, timeout: settings.timeout)
   }
 
-  /// Takes the server's time from a reply.
   private func take(_ now: StoreInstant, sentAt: BootInstant) {
     guard let step = clock.update(to: now, sentAt: sentAt, at: receivedAt ?? BootInstant.now) else { return }
     clockStepped(by: step)
@@ -339,7 +310,6 @@ extension RedisPipeline {
   }
 
   func linkIsDown(_ reason: String) {
-    // The server may be another one by the next connection.
     responses.close()
     clock.reset()
     let orphans = pending

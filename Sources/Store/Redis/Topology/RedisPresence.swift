@@ -15,10 +15,7 @@ final class RedisPresence: Sendable {
   }
 }
 
-/// The servers whose signs count, by their addresses. Safe to use from any thread.
-///
-/// Whether a server is down is not what one connection shows: one that waits behind others' large replies looks the same
-/// as one to a dead machine.
+/// The servers whose signs count, not those of one connection, which may wait behind large replies. Thread-safe.
 final class RedisPresences: Sendable {
   private let known = Mutex<[ServerAddress: RedisPresence]>([:])
 
@@ -32,9 +29,8 @@ final class RedisPresences: Sendable {
   }
 }
 
-/// The signs that a connection and its server give.
 extension RedisLink {
-  /// The number of bytes that have passed, in both directions. While it grows, the connection is not stuck.
+  /// The number of bytes that have passed, in both directions.
   var passedBytes: Int {
     guard let handler else { return readBytes }
     return readBytes + writtenBytes - handler.unsentBytes

@@ -4,20 +4,18 @@ import NIOCore
 import Platform
 import Wire
 
-/// The subscription connection of the process. It receives the ends of the records that tasks wait for, and the
-/// invalidations of all nodes' caches.
+/// The subscription connection of the process, for the ends of records that tasks wait for and the invalidations of all
+/// nodes' caches. Each message is sent to a node once.
 ///
-/// There is one for all event loops, so that each message is sent to a node once; it is not on the hot path. It is
-/// confined to the loop of its context, except for the members that are marked as safe from any thread.
+/// Confined to the loop of its context, except for the members that are marked as safe from any thread.
 public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
-  /// The command that a reply belongs to. Replies arrive in the order of the commands, with messages in between.
+  /// The commands whose replies are awaited, with messages in between.
   private enum Expected {
     case topic(RedisTopic)
     case invalidations, leaving, beat
   }
 
-  /// The interval of pings. A dead connection is detected within two intervals, which is also the time for which a
-  /// cache may be used after a ping.
+  /// The interval of pings. A dead connection is detected, and a cache used, within two of them.
   private static let beatInterval: TimeAmount = .seconds(1)
 
   private let context: EventLoopContext
@@ -25,34 +23,28 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   /// The Sentinels; `nil` in any other topology.
   let sentinel: SentinelMonitor?
   private let keys: RedisKeys
-  /// The inspection of Redis over the connections of the event loops.
   let inspector: RedisInspector
   private let logger: Logger
   private var topics: [String: RedisTopic] = [:]
   private var watchCount = 0
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
-  /// The time of the last ping.
   private var pingedAt = BootInstant(nanoseconds: 0)
-  /// The time of the last beat; `nil` before the first.
   private var beatAt: BootInstant?
   private var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
-  /// Whether Redis has refused the subscription to invalidations on this connection, and it was requested again since.
+  /// Whether Redis has refused the subscription to invalidations on this connection.
   private var isRefused = false
-  /// Whether observers were notified that invalidations arrive.
   private var isCoherent = false
-  /// The nodes of a cluster that may carry the subscriptions, and the turn of the next one.
+  /// A cluster's nodes that may carry the subscriptions, and the turn of the next one.
   private var nodes: [ServerAddress] = []
   private var turn = 0
-  /// Whether `nodes` are masters, not only the addresses that are configured.
   private var knowsMasters = false
   let epoch: RedisEpoch
   let warnings: RedisWarnings
   let alarm: RedisAlarm
-  /// The signs of life that this process hears of the servers.
   let presences = RedisPresences()
 
   /// Creates the subscriber, which begins to connect at once.
@@ -84,7 +76,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
       sentinel = nil
     }
     link.user = self
-    // Both hold this subscriber until it is closed, as the link does.
+    // Both hold this subscriber until it is closed.
     inspector.didChangePublishing = { [self] in notifyCoherence() }
     inspector.didLoseRecords = { [self] in emptyCaches() }
     sentinel?.lead(link)
@@ -117,13 +109,13 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  /// Adds an event loop's connections to those through which Redis is inspected. Safe from any thread.
+  /// Adds an event loop's connections, for inspections. Safe from any thread.
   func enlist(_ nodes: RedisNodes) {
     context.loop.execute { self.inspector.enlist(nodes) }
   }
 
-  /// Takes the masters of a cluster's slots. A subscription at another node moves: that node may have lost the others,
-  /// and then hears nothing. One event loop's map counts, since nodes may disagree for a moment. Safe from any thread.
+  /// Takes the masters of a cluster's slots. A subscription at another node moves: that node may have lost the others.
+  /// One event loop's map counts. Safe from any thread.
   func learn(_ masters: [ServerAddress], by loop: RedisNodes) {
     context.loop.execute {
       guard loop === self.inspector.loops.first, self.nodes != masters, let other = masters.randomElement()
@@ -186,12 +178,12 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 }
 
 extension RedisSubscriber {
-  /// Subscribes to the ends of a record, on the watcher's loop. Returns once Redis has confirmed the subscription.
+  /// Subscribes to the ends of a record, on the watcher's loop.
   func watch(_ id: RecordID, on watcher: EventLoopContext) async throws(StoreError) -> RedisWatch {
     let watch = RedisWatch(id: id, context: watcher, subscriber: self)
     context.loop.execute { self.enter(watch) }
     await watch.changed(within: link.settings.timeout)
-    // Either loop may have stood still, with the confirmation still in the socket.
+    // Either loop may have stood still.
     if case .requested = watch.beginning { await watch.changed(within: link.settings.timeout) }
     switch watch.beginning {
     case .confirmed: return watch
@@ -210,7 +202,7 @@ extension RedisSubscriber {
     let channel = keys.channel(watch.id)
     let topic = topics[channel] ?? RedisTopic()
     topics[channel] = topic
-    // Without a connection, the next one subscribes to the topic at its start.
+    // Without a connection, the next one subscribes at its start.
     if link.isUp, topic.subscription == .missing { subscribe(to: topic, on: channel) }
     invariant(watch.number == 0, "a watch is entered twice")
     watchCount += 1
@@ -297,7 +289,7 @@ extension RedisSubscriber {
     case .topic(let topic):
       topic.subscription = .confirmed
       for (name, watch) in topic.watches {
-        // A watch from an earlier connection may have missed a message.
+        // A message may have been missed.
         if topic.unconfirmed.remove(name) != nil { watch.begin(.confirmed) } else { watch.wake() }
       }
     }
@@ -314,7 +306,7 @@ extension RedisSubscriber {
         "Redis refuses the subscription to invalidations, without which no cache is used; it is requested again with each ping",
         metadata: ["reason": "\(reason)"])
     case .topic(let topic):
-      // The next watch subscribes anew, and wakes those of an earlier connection, which stay.
+      // The next watch subscribes anew, and wakes those that stay.
       topic.subscription = .missing
       for (name, watch) in topic.watches {
         if topic.unconfirmed.remove(name) != nil { watch.begin(.failed(reason)) } else { watch.wake() }
@@ -339,10 +331,8 @@ extension RedisSubscriber {
   }
 }
 
-/// The notifications of caches.
 extension RedisSubscriber {
-  /// Notifies the observers of a change. A cache may be used only while the invalidations of other nodes arrive, and
-  /// this node may publish its own.
+  /// A cache may be used only while the invalidations of other nodes arrive, and this node may publish its own.
   private func notifyCoherence() {
     let isCoherentNow = isHearing && inspector.facts.publishRefusal == nil
     guard isCoherentNow != isCoherent else { return }
@@ -350,13 +340,12 @@ extension RedisSubscriber {
     notify(isCoherentNow ? .up : .down)
   }
 
-  /// Has the observers drop all cached outcomes: Redis' clock was set, so that their remaining times are no longer right,
-  /// or a server has taken over that may lack their records. Safe to call on any loop.
+  /// Has the observers drop all cached outcomes: their remaining times are no longer right, or a server has taken over
+  /// that may lack their records. Safe to call on any loop.
   func dropCachedOutcomes() {
     context.loop.execute { self.emptyCaches() }
   }
 
-  /// Has the observers drop all cached outcomes, which belong to records that no other node has any more.
   private func emptyCaches() {
     guard isCoherent else { return }
     notify(.down)

@@ -4,7 +4,7 @@ import Platform
 
 /// One task's subscription to the ends of one record. Used on its task's loop, woken from the subscriber's loop.
 public final class RedisWatch: RecordWatch, @unchecked Sendable {
-  /// The state of the subscription. Accessed on the watcher's loop only.
+  /// Accessed on the watcher's loop only.
   enum Beginning { case requested, confirmed, failed(String) }
 
   let id: RecordID
@@ -29,7 +29,7 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
   public func cancel() { subscriber.leave(self) }
 
-  /// Wakes the task, for example because the record may have changed. Safe from any thread.
+  /// Wakes the task. Safe from any thread.
   public func wake() { onOwnLoop { self.signal.set() } }
 
   /// Wakes the task, because the subscription is confirmed or has failed. Called on the subscriber's loop.
@@ -48,7 +48,6 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
 /// The watches on one record, which share one subscription.
 final class RedisTopic {
-  /// The state of the subscription on the present connection.
   enum Subscription {
     /// Not requested: there is no connection, or Redis has refused it. Followed by requested.
     case missing
@@ -59,7 +58,6 @@ final class RedisTopic {
   }
 
   var subscription = Subscription.missing
-  /// By their numbers.
   var watches: [Int: RedisWatch] = [:]
   /// The watches that wait for the confirmation of the subscription.
   var unconfirmed: Set<Int> = []

@@ -1,9 +1,8 @@
 import Idempotency
 import Wire
 
-/// The redirections of one call through a cluster: they decide which node gets its next copy, and when. Pure.
+/// The redirections of one call through a cluster. Pure.
 struct ClusterRedirects: Equatable {
-  /// The place and time of the next copy.
   enum Next: Equatable {
     /// The master by the slot map, at once.
     case byMap
@@ -15,20 +14,18 @@ struct ClusterRedirects: Equatable {
     case fail(String)
   }
 
-  /// The maximum number of nodes that redirect one call. A slot map that is right needs one redirection, and a slot
-  /// that is on its way two.
+  /// The maximum number of nodes that redirect one call. A right map needs one, a slot that is on its way two.
   private static let maxFollowed = 8
-  /// The first and the largest pause. Semel pauses for conditions that last: a slot's migration, or an election.
+  /// The first and the largest pause, for a slot's migration, or an election.
   private static let firstPause: Milliseconds = 5
   private static let maxPause: Milliseconds = 100
 
   private var followed = 0
   private var pause = firstPause
-  /// The last refusal, as a reason for the call's error; `nil` before the first one.
+  /// The last refusal, as a reason for the call's error.
   private(set) var reason: String?
   private var next = Next.byMap
 
-  /// Takes the refusal of a copy.
   mutating func refused(_ refusal: ClusterRefusal) {
     switch refusal {
     case .moved(_, let target):
@@ -43,7 +40,6 @@ struct ClusterRedirects: Equatable {
     }
   }
 
-  /// Returns the place of the next copy, once. The copy after it goes by the map.
   mutating func takeNext() -> Next {
     defer { next = .byMap }
     return next
@@ -61,22 +57,19 @@ struct ClusterRedirects: Equatable {
   }
 }
 
-/// The reason for which a node of a cluster has not executed a command.
 enum ClusterRefusal: Equatable {
   /// The slot belongs to another master.
   case moved(slot: Int, to: ServerAddress)
   /// The slot is on its way to another master, which already has the key.
   case ask(to: ServerAddress)
-  /// Part of the command's keys have moved.
+  /// Part of the keys have moved.
   case tryAgain
   /// The node reads its data from disk.
   case loading
   /// The node cannot serve the slot, or no node serves it.
   case down(String)
 
-  /// Reads an error; `nil` if it is none of these.
-  ///
-  /// - Parameter node: The node that replied. A target without a host is on the same host.
+  /// Reads an error of a node; `nil` if it is none of these. A target without a host is on the same host.
   init?(_ text: String, from node: ServerAddress) {
     let words = text.split(separator: " ")
     switch words.first.map(String.init) ?? "" {
@@ -95,7 +88,6 @@ enum ClusterRefusal: Equatable {
     }
   }
 
-  /// The word for the metrics page.
   var kind: Kind {
     switch self {
     case .moved: .moved

@@ -3,31 +3,24 @@ import Wire
 /// A place in a walk over the keys of all masters. Pure.
 ///
 /// A step reads some keys of one master, whatever their slots. As long as the slot map stays the same, each master is
-/// walked once, in the order of their first slots. A map that changes may have given slots to a master that was walked
-/// before. From then on, each run of neighbouring slots of one master counts by itself, and a master is walked once for
-/// each of its runs that are left: no slot is missed, and records may be found several times.
+/// walked once, in the order of their first slots. From a change on, each run of neighbouring slots of one master
+/// counts by itself, and a master is walked once for each of its runs that are left: no slot is missed, and records may
+/// be found several times. A record is missed that moves to a master walked before, if the map changes too late.
 ///
-/// The map changes only once all keys of a slot have moved. A record that meanwhile moves to a master that was walked
-/// before is missed if the walk ends, or passes the slot, before the map changes.
-///
-/// All slots below the place's are done. The slot rises with each master or run, so that the walk ends; only if the
-/// slot itself moves to another master, the walk begins there again.
+/// All slots below the place's are done. The slot rises with each master or run, so that the walk ends.
 ///
 /// The text is `SLOT/MASTER/CURSOR/MAP` with the digest of the map, and `SLOT-LAST/MASTER/CURSOR` for a run. A cursor
 /// is valid on the node that returned it only.
 struct ClusterWalk: Equatable {
-  /// The slots for which the walk over a master counts.
   private enum Scope: Equatable {
-    /// All of the master's slots. The map has had this digest since the beginning of the whole walk. May be followed by
-    /// a run.
+    /// All of the master's slots, by the map of this digest. May be followed by a run.
     case master(digest: String)
-    /// The slots up to this one, all of which the master had when the walk over it began. Followed by runs only.
+    /// The slots up to this one. Followed by runs only.
     case run(last: Int)
   }
 
   private let slot: Int
   private let master: String
-  /// The cursor of the next step.
   let cursor: String
   private let scope: Scope
 
@@ -38,7 +31,6 @@ struct ClusterWalk: Equatable {
     self.scope = scope
   }
 
-  /// Reads the text of a place; `nil` if it is none.
   init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard 3...4 ~= parts.count, let slots = Self.slots(parts[0]), !parts[1].isEmpty,
@@ -73,8 +65,6 @@ struct ClusterWalk: Equatable {
   }
 
   /// The place of the next step, and the master that it reads; `nil` if the walk has ended.
-  ///
-  /// - Parameter walk: The place so far; `nil` at the beginning.
   static func step(
     _ walk: ClusterWalk?, in map: SlotMap
   ) -> (place: ClusterWalk, master: ServerAddress)? {
@@ -99,11 +89,7 @@ struct ClusterWalk: Equatable {
     }
   }
 
-  /// The place after a step from this one; `nil` if the walk has ended.
-  ///
-  /// - Parameters:
-  ///   - next: The cursor that the master has returned.
-  ///   - map: The map after the step, so that a slot that has moved meanwhile is seen.
+  /// The place after a step that has returned a cursor, by the map after it; `nil` if the walk has ended.
   func after(cursor next: String, in map: SlotMap) -> ClusterWalk? {
     guard next == "0" else { return ClusterWalk(slot, master, cursor: next, scope) }
     switch scope {
@@ -114,15 +100,14 @@ struct ClusterWalk: Equatable {
     }
   }
 
-  /// The first slot that the walk over a run, which is over, has not done: the first of the run that its master has no
-  /// longer, or the one after the run.
+  /// The first slot that the walk over a run has not done: one that its master has no longer, or the one after the run.
   private func firstLeft(upTo last: Int, in map: SlotMap) -> Int {
     guard let present = map.run(from: slot), present.slots.lowerBound == slot, "\(present.master)" == master
     else { return slot }
     return min(present.slots.upperBound, last) + 1
   }
 
-  /// The beginning of the first run at a slot or after it; `nil` if no slot from there on is served.
+  /// The beginning of the first run at a slot or after it.
   private static func run(
     from slot: Int, in map: SlotMap
   ) -> (place: ClusterWalk, master: ServerAddress)? {

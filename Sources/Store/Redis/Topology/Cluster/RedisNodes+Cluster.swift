@@ -7,17 +7,14 @@ import Wire
 /// The slot map of a cluster, and the connections that follow it.
 extension RedisNodes {
   private static let slots = ["CLUSTER", "SLOTS"]
-  /// The first and the largest pause between two readings while a node cannot be reached or a slot is not served.
+  /// The first and the largest pause while a node cannot be reached or a slot is not served.
   private static let firstPause: Int64 = 250
   private static let maxPause: Int64 = 500
 
-  /// The connection to a slot's master; `nil` if no master is known.
   func mapped(_ slot: Int) -> RedisPipeline? { map?[slot].map(pipeline(at:)) }
 
-  /// The connections to the masters.
   var masters: [RedisPipeline] { map.map { $0.masters.map(pipeline(at:)) } ?? [] }
 
-  /// Takes the refusal of a command by a node.
   func refused(_ refusal: ClusterRefusal) {
     counters.redirected(refusal.kind)
     switch refusal {
@@ -31,14 +28,12 @@ extension RedisNodes {
     }
   }
 
-  /// Ends the connection to a master that may have been a replica: no claim may reach it before its history is read,
-  /// which the next connection begins with.
+  /// Ends the connection to a master that may have been a replica: no claim may reach it before its history is read.
   private func connectAgainIfPromoted(_ node: RedisPipeline) {
     guard node.mayBeReplica, node.link.isUp else { return }
     node.link.fail("it has become a master, and its history has to be read anew")
   }
 
-  /// Takes a change of a connection.
   func clusterChanged() {
     guard !isClosed else { return }
     if map == nil { readMap() }
@@ -47,11 +42,11 @@ extension RedisNodes {
     changed()
   }
 
-  /// Reads the slot map, unless a reply is awaited, from a node whose turn it is. A node that has lost the others may
-  /// have an old one, so that it is not queried twice in a row.
+  /// Reads the slot map, unless a reply is awaited, from each node in turn: one that has lost the others may have an
+  /// old one.
   func readMap() {
     let sources = pipelines.values.filter(\.link.isUp).sorted { $0.name < $1.name }
-    // Every known master may be a replica by now, which cannot wait for replicas.
+    // Every known master may be a replica by now.
     if sources.isEmpty { connectToSeeds() }
     guard !isReadingMap, !sources.isEmpty else { return }
     isReadingMap = true
@@ -68,7 +63,6 @@ extension RedisNodes {
     }
   }
 
-  /// Connects to the nodes that the settings name, as far as they are not connected.
   func connectToSeeds() {
     guard case .cluster(let seeds) = settings.topology else { return }
     for seed in seeds { _ = pipeline(at: seed) }
@@ -102,7 +96,7 @@ extension RedisNodes {
     changed()
   }
 
-  /// Reads the map again, after ever longer pauses, until every slot has a master with a connection.
+  /// Reads the map again until every slot has a master with a connection.
   func watchMap() {
     guard trouble == nil, !isClosed else { return }
     guard isTroubled else {
@@ -123,12 +117,10 @@ extension RedisNodes {
     return map.uncoveredCount > 0 || masters.contains { $0.link.outage != nil }
   }
 
-  /// The reason for which a master has too few replicas, with its name.
   private var shortage: String? {
     masters.compactMap { master in master.waits?.shortage.map { "\(master.name): \($0)" } }.first
   }
 
-  /// Publishes the state of all connections together.
   private func publishStatus() {
     counters.publish(topology: topologyText)
     if let refusal = all.compactMap(\.refusal).first(where: \.isOfStore) {

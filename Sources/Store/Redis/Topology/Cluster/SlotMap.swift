@@ -6,20 +6,15 @@ struct SlotMap: Equatable {
   static let slotCount = 16384
   private static let none = UInt16.max
 
-  /// The masters in the order in which they were named, including those that have lost all their slots since.
+  /// The masters in the order in which they were named, also those without slots.
   private(set) var masters: [ServerAddress] = []
-  /// The index of each master in `masters`.
   private var places: [ServerAddress: UInt16] = [:]
-  /// The index in `masters` of each slot's master.
   private var owners: [UInt16]
-  /// The number of slots that no master serves.
   private(set) var uncoveredCount = slotCount
 
   init() { owners = [UInt16](repeating: Self.none, count: Self.slotCount) }
 
-  /// Reads a reply to `CLUSTER SLOTS`; `nil` if it is none.
-  ///
-  /// - Parameter node: The node that replied. A node that does not know its own host leaves it empty.
+  /// Reads a reply of `node` to `CLUSTER SLOTS`; `nil` if it is none.
   init?(_ reply: RedisValue, from node: ServerAddress) {
     guard case .array(let ranges) = reply else { return nil }
     self.init()
@@ -31,22 +26,19 @@ struct SlotMap: Equatable {
     for (slots, master) in read {
       guard slots.lowerBound >= end, let owner = place(of: master) else { return nil }
       end = slots.upperBound + 1
-      // A map is read while requests wait, so that each range is filled at once.
+      // Each range is filled at once, since requests wait.
       owners.withUnsafeMutableBufferPointer { $0[slots].update(repeating: owner) }
       uncoveredCount -= slots.count
     }
     invariant(uncoveredCount >= 0, "more slots are served than there are")
   }
 
-  /// The master of a slot; `nil` if no master serves it.
   subscript(slot: Int) -> ServerAddress? {
     let index = owners[slot]
     return index == Self.none ? nil : masters[Int(index)]
   }
 
-  /// Takes a single slot's master, which a node has named. The slots beside it keep theirs.
-  ///
-  /// Nothing changes if as many masters are known as there are slots: some serve none, and the next map has room.
+  /// Takes a single slot's master. Nothing changes if as many masters are known as there are slots.
   mutating func assign(_ slot: Int, to master: ServerAddress) {
     guard let owner = place(of: master) else { return }
     if owners[slot] == Self.none { uncoveredCount -= 1 }
@@ -54,7 +46,7 @@ struct SlotMap: Equatable {
     owners[slot] = owner
   }
 
-  /// Returns the index of a master, which it adds if it is new; `nil` if there is no room.
+  /// The index of a master, which it adds if it is new; `nil` without room.
   private mutating func place(of master: ServerAddress) -> UInt16? {
     if let known = places[master] { return known }
     guard masters.count < Self.slotCount else { return nil }
@@ -64,7 +56,6 @@ struct SlotMap: Equatable {
     return place
   }
 
-  /// The first slot of each master that serves any, in ascending order.
   var firstSlots: [(slot: Int, master: ServerAddress)] {
     var found: [(slot: Int, master: ServerAddress)] = []
     var seen = Set([Self.none])
@@ -76,8 +67,7 @@ struct SlotMap: Equatable {
     return found
   }
 
-  /// The neighbouring slots of one master that begin at a slot, or at the next one that is served; `nil` if none is.
-  /// That master's slots before them do not count.
+  /// The neighbouring slots of one master from a slot on, or from the next one that is served; `nil` if none is.
   func run(from slot: Int) -> (slots: ClosedRange<Int>, master: ServerAddress)? {
     var first = slot
     while first < Self.slotCount, owners[first] == Self.none { first += 1 }
@@ -87,11 +77,9 @@ struct SlotMap: Equatable {
     return (first...last, masters[Int(owners[first])])
   }
 
-  /// The number of characters of a digest.
   static let digestLength = 16
 
-  /// A digest of the slots and their masters, which is the same in every process: FNV-1a of 64 bits, in hexadecimal
-  /// digits.
+  /// A digest of the slots and their masters, the same in every process: FNV-1a of 64 bits.
   var digest: String {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     var next = 0
@@ -124,7 +112,6 @@ struct SlotMap: Equatable {
     return .tcp(host: named.isEmpty || named == "?" ? node.host ?? "" : named, port: Int(port))
   }
 
-  /// The replicas in a reply to `CLUSTER SLOTS`, each once.
   static func replicas(_ reply: RedisValue, from node: ServerAddress) -> [ServerAddress] {
     guard case .array(let ranges) = reply else { return [] }
     var found: [ServerAddress] = []
@@ -152,7 +139,7 @@ extension SlotMap {
     }
   }
 
-  /// Returns the slot of a key: of its first part in braces, if it has one that is not empty, else of the whole key.
+  /// Returns the slot of a key: of its first part in braces that is not empty, else of the whole key.
   static func slot(of key: String) -> Int {
     var tag = Array(key.utf8)
     if let open = tag.firstIndex(of: UInt8(ascii: "{")),
@@ -170,7 +157,6 @@ extension SlotMap {
     return "\(number)"
   }
 
-  /// Returns the slot of a record's keys, whose tag is the ID.
   static func slot(of id: RecordID) -> Int {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Digest256.textLength) { text in
       guard let start = text.baseAddress else { return 0 }

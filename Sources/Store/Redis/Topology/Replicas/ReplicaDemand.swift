@@ -14,20 +14,17 @@ public struct ReplicaDemand: Sendable, Equatable {
     self.isOnDisk = isOnDisk
   }
 
-  /// The name of the command that waits for the copies.
   var command: String { isOnDisk ? "WAITAOF" : "WAIT" }
 
-  /// The command that waits for the copies of all changes that its connection has made.
   func words(for span: Milliseconds) -> [String] {
     // Redis reads 0 as no limit.
     let span = "\(max(1, span.count))"
     return isOnDisk ? ["WAITAOF", "1", "\(replicas)", span] : ["WAIT", "\(replicas)", span]
   }
 
-  /// A harmless command that Redis refuses if it cannot fulfil the demand.
   var trial: [String] { isOnDisk ? ["WAITAOF", "1", "0", "1"] : ["WAIT", "0", "1"] }
 
-  /// Whether a reply to the waiting command says that enough copies exist; `nil` if it is no such reply.
+  /// Whether a reply to the waiting command says that enough copies exist; `nil` if it is another one.
   func isMet(by reply: RedisValue) -> Bool? {
     switch reply {
     case .integer(let count) where !isOnDisk: return count >= replicas
@@ -38,10 +35,8 @@ public struct ReplicaDemand: Sendable, Equatable {
     }
   }
 
-  /// Whether a reply to the trial says that the server can wait.
   func isTrial(_ reply: RedisValue) -> Bool { isMet(by: reply) != nil }
 
-  /// The reason for which a change does not count.
   var shortage: String {
     let replicas = "\(replicas) replica\(replicas == 1 ? "" : "s")"
     return switch (isOnDisk, self.replicas) {

@@ -3,31 +3,26 @@ import Platform
 import Wire
 
 /// The replies of one connection that are held until enough replicas have what the scripts changed. Confined to its
-/// loop.
-///
-/// A reply that is held until its call's deadline is passed on with the shortage. If the connection is lost before, the
-/// script counts as lost: it is repeated, or its fate is unknown.
+/// loop. One that is held until its call's deadline is passed on with the shortage; with the connection it counts as
+/// lost.
 final class ReplicaWaits {
   private struct Held {
     var reply: ScriptReply
     let id: RecordID?
     let deadline: BootInstant
-    /// Whether the connection has written since the script was executed, or by it.
+    /// Whether the connection has written since.
     var isCovered: Bool
     let pass: (ScriptReply) -> Void
   }
 
-  /// The commands that end a write of the connection.
   struct Commands {
-    /// A record of which something must be written first; `nil` if the connection has written since its last reading.
+    /// A record of which something must be written first.
     let touch: RecordID?
-    /// The waiting command.
     let wait: [String]
   }
 
-  /// The part of a call's time-out for which one command waits. A connection executes nothing else meanwhile, so that
-  /// what must be recorded even without replicas (a completion, a release) does not wait for long. Redis itself ends a
-  /// wait up to 100 ms late.
+  /// The part of a call's time-out for which one command waits: a connection executes nothing else meanwhile, such as a
+  /// release, which must be recorded even without replicas.
   private static let slices: Int64 = 4
 
   let demand: ReplicaDemand
@@ -37,11 +32,9 @@ final class ReplicaWaits {
   private var held: [Held] = []
   private var waitedAt = BootInstant(nanoseconds: 0)
   private var timer: LoopTimers.Token?
-  /// The reason for which no claim would be granted now; `nil` if claims may be granted.
+  /// The reason for which no claim would be granted now.
   private(set) var shortage: String?
-  /// Called when `shortage` has changed.
   var didChange: () -> Void = {}
-  /// Called to have `commands` written soon.
   var needsWrite: () -> Void = {}
 
   init(_ demand: ReplicaDemand, timeout: Milliseconds, context: EventLoopContext) {
@@ -51,16 +44,13 @@ final class ReplicaWaits {
     proof = ReplicaProof(maxShortfall: timeout)
   }
 
-  /// The maximum time between the waiting command and its reply.
   var maxWait: Milliseconds { timeout + .seconds(1) }
 
-  /// Takes a script that was appended to the connection's next write.
   func wrote() { proof.wrote() }
 
-  /// Takes a script without a reply that could be held.
   func dropped() { proof.settled() }
 
-  /// The commands that end the connection's next write; `nil` if there are none. They count as written.
+  /// The commands that end the connection's next write, and count as written.
   func commands(at now: BootInstant) -> Commands? {
     guard proof.begins(at: now) else { return nil }
     waitedAt = now
@@ -68,10 +58,8 @@ final class ReplicaWaits {
       touch: held.first { !$0.isCovered && $0.id != nil }?.id, wait: demand.words(for: timeout / Self.slices))
   }
 
-  /// Takes the reply to the write for what was only read.
-  ///
-  /// If Redis refuses it, nothing that was only read can be proven now. If it says that the record is another one by
-  /// now, or elsewhere, what was read of it counts as lost: the script is repeated.
+  /// Takes the reply to the write for what was only read. If Redis refuses it, nothing that was only read can be proven
+  /// now. If the record is another one by now, or elsewhere, what was read counts as lost: the script is repeated.
   func touched(_ id: RecordID, _ ending: ScriptReply.Ending) {
     switch ending {
     case .done: coverAll()
@@ -101,10 +89,6 @@ final class ReplicaWaits {
   }
 
   /// Holds a script's reply, if it counts only with enough replicas. False if it counts as it is.
-  ///
-  /// - Parameters:
-  ///   - id: The script's record.
-  ///   - isAwaited: Whether the script was taken by `wrote`.
   func hold(
     _ reply: ScriptReply, of id: RecordID?, isAwaited: Bool, until deadline: BootInstant,
     _ pass: @escaping (ScriptReply) -> Void
@@ -123,10 +107,8 @@ final class ReplicaWaits {
     return true
   }
 
-  /// Takes the reply to the waiting command.
-  ///
-  /// - Returns: The duration of a successful wait, in microseconds, or the reason for which the connection cannot be
-  ///   used; `nil` if replicas are missing.
+  /// Takes the reply to the waiting command. Returns the microseconds of a successful wait, `nil` for missing replicas,
+  /// or the reason for which the connection cannot be used.
   func replied(_ reply: RedisValue, at now: BootInstant) -> Result<Int64?, RedisProtocolError> {
     guard let isMet = demand.isMet(by: reply) else {
       let text =
@@ -167,7 +149,6 @@ final class ReplicaWaits {
     didChange()
   }
 
-  /// Takes the loss of the connection.
   func lost(_ reason: String) {
     let orphans = held
     held = []

@@ -2,14 +2,12 @@ import Idempotency
 
 /// The history of a server's data, from `INFO`. Pure.
 struct ReplicationHistory: Equatable {
-  /// The name of the history that the server writes on. A master that was promoted has a new one.
+  /// The name of the history that the server writes on, a new one since its promotion.
   var id: String
-  /// The name of the history that it has followed until its promotion; `nil` if it was never promoted.
+  /// The name of the history that it has followed until its promotion.
   var formerID: String?
-  /// Whether the server follows another one.
   var isOfReplica = false
 
-  /// Reads the reply; `nil` if it is an error.
   init?(_ reply: RedisValue) {
     guard let id = reply.info("master_replid"), !id.isEmpty else { return nil }
     self.id = String(id)
@@ -18,25 +16,20 @@ struct ReplicationHistory: Equatable {
   }
 }
 
-/// The histories that this process has met: they tell a promoted replica from a server that only restarted. Pure.
+/// The histories that this process has met: they tell a promotion from a restart. Pure.
 struct ReplicationLineage {
   struct Promotion: Equatable {
-    /// The time when this process first met the promoted server.
     var at: BootInstant
-    /// Whether this is that time.
     var isNew: Bool
   }
 
-  /// The number of histories that are remembered: more than a cluster has masters.
+  /// More than a cluster has masters.
   private static let maxCount = 4096
 
-  /// The time of each history's promotion; `nil` for one that has not begun by a promotion, as far as this process
-  /// knows.
+  /// The time of each history's promotion; `nil` if it has not begun by one.
   private var promotions: [String: BootInstant?] = [:]
 
-  /// Takes a server's history.
-  ///
-  /// - Returns: The promotion if the server has taken over from one that this process has met; otherwise `nil`.
+  /// Returns the promotion of a server if it has taken over from one that this process has met.
   mutating func met(_ history: ReplicationHistory, at now: BootInstant) -> Promotion? {
     if let known = promotions[history.id] { return known.map { Promotion(at: $0, isNew: false) } }
     if promotions.count >= Self.maxCount { promotions = [:] }

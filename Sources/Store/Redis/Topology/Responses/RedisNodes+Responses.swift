@@ -5,16 +5,15 @@ import Wire
 
 /// The large responses, which go over connections of their own and take turns.
 extension RedisNodes {
-  /// The size up to which a response is written among the other commands, in bytes. It takes no longer than they do.
+  /// The size up to which a response is written among the other commands, in bytes.
   private static let maxAmongOthers = 64 << 10
-  /// The size that a response counts as while it is read, in bytes: its own is not known before.
+  /// The size that a response counts as while it is read, in bytes.
   private static let assumedBytes = 1 << 20
 
   private static let noTurn = "others' large responses took too long"
 
   static func isLarge(_ write: RedisPlainCommand) -> Bool { write.capacity > maxAmongOthers }
 
-  /// Writes a large response.
   func writeLarge(_ write: RedisPlainCommand, _ id: RecordID, turn: Int) async throws(StoreError) {
     guard let place = await turns.begin(caller: turn, bytes: write.capacity) else {
       throw .busy(Self.noTurn)
@@ -23,15 +22,13 @@ extension RedisNodes {
     do throws(StoreError) {
       _ = try await exchange(write, id)
     } catch {
-      // Redis takes no value of this size, and will not the next time either.
+      // Redis will not take a value of this size the next time either.
       if case .refused(let reason) = error { throw .busy(reason) }
       throw error
     }
   }
 
   /// Reads the response under a key; `nil` if there is none. Those who want it at the same time share one reading.
-  ///
-  /// - Parameter reader: The delivery that gets it; `nil` if there is none.
   func readResponse(
     _ key: String, of id: RecordID, for reader: (any ResponseReader)?
   ) async throws(StoreError) -> ByteBuffer? {
@@ -61,8 +58,7 @@ extension RedisNodes {
     return bytes
   }
 
-  /// Sends a command over the connection for responses, and again if that was lost before it can have been tried, as one
-  /// is that Redis has closed because it rested.
+  /// Sends a command over the connection for responses, and again if that was lost early, as one that has rested.
   private func exchange(
     _ command: RedisPlainCommand, _ id: RecordID
   ) async throws(StoreError) -> RedisPlainCommand.Reply {
@@ -89,7 +85,6 @@ extension RedisNodes {
     }
   }
 
-  /// Whether the server answers other commands.
   private func answers(_ pipeline: RedisPipeline) async -> Bool {
     guard pipeline.link.isUp else { return false }
     return await withUnsafeContinuation { waiter in
@@ -98,10 +93,8 @@ extension RedisNodes {
   }
 }
 
-// Whether the store is down.
 extension RedisNodes {
-  /// Whether the server that has a record answers nobody. Waits for the verdict of a fresh connection, for two calls' time
-  /// at most.
+  /// Whether the server that has a record answers nobody. Waits for the verdict of a fresh connection.
   func isDown(for id: RecordID) async -> Bool {
     let deadline = BootInstant.now + settings.timeout + settings.timeout
     while true {
@@ -114,7 +107,7 @@ extension RedisNodes {
 
   private func isSilent(for id: RecordID, at now: BootInstant) -> Bool? {
     if let node = single ?? mapped(SlotMap.slot(of: id)) { return node.link.isServerSilent(at: now) }
-    // A cluster without a map is down if no node answers. One that leaves the slot unserved is not.
+    // A cluster without a map is down if no node answers, but not one that leaves the slot unserved.
     guard map == nil else { return false }
     let verdicts = all.map { $0.link.isServerSilent(at: now) }
     if verdicts.contains(false) { return false }
@@ -122,9 +115,8 @@ extension RedisNodes {
   }
 }
 
-/// One reading of a response, for all deliveries that want it while it is under way. Confined to its loop.
-///
-/// The bytes are the same for all of them: the key names the owner that has written it, once, before any record named it.
+/// One reading of a response, for all deliveries that want it: the key names the owner that has written it. Confined to
+/// its loop.
 final class ResponseReading {
   typealias Result = Swift.Result<ByteBuffer?, StoreError>
 
@@ -133,10 +125,8 @@ final class ResponseReading {
 
   init(for reader: (any ResponseReader)?) { readers = [reader] }
 
-  /// Whether a client still waits for it, or somebody who is no client.
   var isWanted: Bool { readers.contains { $0?.isConnected ?? true } }
 
-  /// Waits for the end of the reading.
   func result(for reader: (any ResponseReader)?) async -> Result {
     readers.append(reader)
     return await withUnsafeContinuation { waiters.append($0) }
@@ -152,10 +142,9 @@ final class ResponseReading {
 
 /// The turns of one event loop's large responses. Confined to its loop.
 final class ResponseTurns {
-  /// The bytes that may be on their way at once: what Redis holds for this loop, and what this loop holds of replies that
-  /// nobody has counted yet.
+  /// The bytes that may be on their way at once.
   private static let budget = 8 << 20
-  /// The time for which a response waits for its turn. Others are then slower than any client's patience.
+  /// The time for which a response waits for its turn.
   static let maxWait: Milliseconds = 5000
 
   private let timers: LoopTimers
@@ -171,7 +160,6 @@ final class ResponseTurns {
     waiters[place] = signal
     wakeNext()
     if case .signalled = await signal.wait(milliseconds: Self.maxWait.count) { return place }
-    // Its turn may have come with the end of its time.
     guard waiters.removeValue(forKey: place) != nil else { return place }
     queue.leave(place)
     return nil

@@ -3,48 +3,40 @@ import NIOCore
 import Platform
 import Wire
 
-/// The connection of one event loop to one server over which large responses are written, and responses that have keys
-/// of their own are read: no other command waits behind their bytes. Confined to its loop.
+/// The connection of one event loop to one server for large responses, and for reading those that have keys of their
+/// own: no other command waits behind their bytes. Confined to its loop.
 ///
-/// It is opened for the first of them, and closed with the connection for all other commands. A command has no deadline of
-/// its own: the connection is given up, and all its commands with it, once no byte has passed in either direction for
-/// `RedisEndpointSettings.maxSilence`. That is longer than other commands take, since what lies between may hold bytes for
-/// a while that have left here. So after the time of one call the other connection is asked for a sign: it ends, and this
-/// one with it, if Redis gives none.
+/// Opened for the first of them, and closed with the connection for all other commands. It is given up, and its
+/// commands with it, once no byte has passed for `RedisEndpointSettings.maxSilence`, which is long: what lies between
+/// may hold bytes. After the time of one call the other connection is asked for a sign: it ends, and this one with it,
+/// without.
 final class RedisResponseLine: RedisLinkUser {
   typealias Receiver = (RedisPlainCommand.Reply) -> Void
 
-  /// The number of looks at the connection's progress within the time of a call.
   private static let looks: Int64 = 4
 
   private let main: RedisLink
   private let timeout: Milliseconds
-  /// Called when nothing has passed for the time of a call.
+  /// Nothing has passed for the time of a call.
   var needsSign: () -> Void = {}
-  /// Whether a sign was asked for since bytes last passed.
   private var hasAsked = false
   private var link: RedisLink?
-  /// The commands that wait for the connection.
   private var unwritten: [(command: RedisPlainCommand, isAsking: Bool)] = []
-  /// The receivers of the replies, in the order of the commands; `nil` for a reply that nobody reads.
+  /// The receivers of the replies, in the order of the commands.
   private var receivers = CircularBuffer<Receiver?>()
-  /// The bytes that had passed by the last look that found more, and its time.
+  /// The bytes that had passed by the last look that found more.
   private var progress = (bytes: 0, at: BootInstant(nanoseconds: 0))
   private var replyDeadline = LateReplyDeadline()
   private var timer: LoopTimers.Token?
 
-  /// - Parameter main: The link for all other commands, whose server this one uses.
   init(beside main: RedisLink) {
     self.main = main
     timeout = main.settings.timeout
   }
 
-  /// Whether no command waits for its reply.
   var isIdle: Bool { receivers.isEmpty }
 
-  /// Writes a command, now or once there is a connection, and calls `onReply` with its reply.
-  ///
-  /// - Parameter isAsking: Whether `ASKING` precedes it.
+  /// Writes a command, now or once there is a connection, after `ASKING` if wanted.
   func send(_ command: RedisPlainCommand, isAsking: Bool, onReply: @escaping Receiver) {
     main.context.loop.assertInEventLoop()
     let wasIdle = receivers.isEmpty
@@ -56,7 +48,7 @@ final class RedisResponseLine: RedisLinkUser {
       unwritten.append((command, isAsking))
     }
     let link = link ?? open()
-    // A link that fails at once has ended the line, and the command with it.
+    // A link that fails at once has ended the line.
     if wasIdle, self.link === link { watch(link) }
   }
 
@@ -115,7 +107,6 @@ extension RedisResponseLine {
   func linkIsDown(_ reason: String) { end(reason) }
 }
 
-// Its progress.
 extension RedisResponseLine {
   private func watch(_ link: RedisLink) {
     if let timer { main.context.timers.stop(timer) }

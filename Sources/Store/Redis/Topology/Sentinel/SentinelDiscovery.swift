@@ -3,56 +3,41 @@ import Wire
 /// The search for the master through the Sentinels, each in turn. Pure.
 struct SentinelDiscovery {
   enum Action: Equatable {
-    /// Connect to this Sentinel, if no connection to it stands, and ask it for the master.
+    /// Connect to this Sentinel, if it is another one, and ask it for the master.
     case query(ServerAddress)
     /// Use this master, and ask the same Sentinel again later.
     case use(ServerAddress)
-    /// No Sentinel names a usable master, for this reason: begin again after a pause.
     case pause(String)
-    /// Wait for the next event.
     case wait
   }
 
   private let sentinels: [ServerAddress]
   private let name: String
   private var current = 0
-  /// The number of Sentinels that failed since one of them last named a master that was usable.
   private var failedCount = 0
-  /// The failure of each Sentinel in the present round.
   private var reasons: [Int: String] = [:]
-  /// The last master that a Sentinel named; `nil` if none did.
   private(set) var master: ServerAddress?
-  /// Whether a reply of the present Sentinel is awaited.
   private var isAwaiting = true
-  /// Whether a push has named another master since the query whose reply is awaited. That reply may be older.
+  /// Whether a push has named another master since the query, whose reply may be older.
   private var isReplyOutdated = false
 
-  /// Creates the search.
-  ///
-  /// - Parameters:
-  ///   - sentinels: The Sentinels' addresses, at least one.
-  ///   - name: The name under which they know the master.
   init(sentinels: [ServerAddress], name: String) {
     invariant(!sentinels.isEmpty, "a topology of Sentinels without one")
     self.sentinels = sentinels
     self.name = name
   }
 
-  /// The Sentinel whose turn it is.
   var sentinel: ServerAddress { sentinels[current] }
 
-  /// Takes the question that was sent to the present Sentinel.
   mutating func queried() {
     isAwaiting = true
     isReplyOutdated = false
   }
 
-  /// Takes the failure of the present Sentinel: it cannot be reached, refuses the login or does not reply.
   mutating func failed(_ reason: String) -> Action {
     next("Sentinel at \(sentinel) fails: \(reason)")
   }
 
-  /// Takes the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
   mutating func received(_ reply: RedisValue) -> Action {
     isAwaiting = false
     switch reply {
@@ -79,14 +64,12 @@ struct SentinelDiscovery {
     return take(found)
   }
 
-  /// Takes the finding of a connection that a server which a Sentinel named is no master, or cannot be reached. Another
-  /// Sentinel may know better.
+  /// Takes the finding that a named server is no master, or cannot be reached. Another Sentinel may know better.
   mutating func refuted(_ address: ServerAddress, _ reason: String) -> Action {
     guard address == master, !isAwaiting else { return .wait }
     return next("Sentinel at \(sentinel) names \(address), which cannot be used: \(reason)")
   }
 
-  /// Takes the finding of a connection that the named server is the master.
   mutating func confirmed() {
     failedCount = 0
     reasons = [:]

@@ -4,13 +4,9 @@ import NIOCore
 import Platform
 import Wire
 
-/// The connections of the process to the Sentinels, which lead its other connections to the master. Confined to the
-/// loop of its context, except for the members that are marked as safe from any thread.
-///
-/// It asks one Sentinel twice a second, so that a new master is found within a second even if the push about it is
-/// lost.
+/// The connections of the process to the Sentinels, which lead its other connections to the master. It asks one twice a
+/// second, whatever becomes of the push. Confined to its loop, except for the members marked as safe from any thread.
 final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
-  /// The interval of queries, and just below it the maximum wait for a reply.
   private static let interval: TimeAmount = .milliseconds(500)
   private static let maxWait: Milliseconds = 450
 
@@ -22,10 +18,8 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   private var machine: SentinelDiscovery
   private var followers: [RedisLink] = []
   private var beat: RepeatedTask?
-  /// The time of a query without a reply; `nil` if there is none.
   private var requestedAt: BootInstant?
   private var hasMaster = false
-  /// Whether this monitor itself is ending the connection.
   private var isLeaving = false
 
   /// Creates the monitor, which begins to connect at once.
@@ -53,7 +47,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   /// The number of times that another server became the master. Safe from any thread.
   var failovers: Int { link.counters.failovers }
 
-  /// Leads a connection to the master, now and after each change. Call it before the connection is started.
+  /// Leads a connection to the master, now and after each change, before it is started.
   func lead(_ follower: RedisLink) {
     follower.didFail = { [self] in masterFailed($0, $1) }
     follower.didConnect = { [self] in masterServes() }
@@ -114,7 +108,6 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     follower.context.loop.execute { follower.move(to: master) }
   }
 
-  /// Asks the present Sentinel, or connects to it.
   private func query() {
     context.loop.assertInEventLoop()
     guard link.address == machine.sentinel else {
@@ -154,11 +147,10 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   func linkWrote() {}
 }
 
-/// The subscription to a Sentinel's pushes about new masters. Confined to its loop.
+/// The subscription to pushes about new masters. Confined to its loop.
 private final class SentinelNews: RedisLinkUser {
   let link: RedisLink
   private let logger: Logger
-  /// Takes the payload of a push.
   var didSwitch: (String) -> Void = { _ in }
 
   init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {

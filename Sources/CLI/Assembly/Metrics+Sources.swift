@@ -42,7 +42,7 @@ extension Metrics {
     source {
       let figures = store.figures
       return [
-        MetricFigure(.storeRoundTrips, store.commitCount), MetricFigure(.storeSwept, store.sweptCount),
+        MetricFigure(.storeRoundTrips, figures.commits), MetricFigure(.storeSwept, figures.swept),
         MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0),
         MetricFigure(.storeUp, figures.isAvailable ? 1 : 0), MetricFigure(.storeFailovers, 0),
         MetricFigure(.storeSuspects, 0), MetricFigure(.storeSweepFailures, figures.sweepFailures),

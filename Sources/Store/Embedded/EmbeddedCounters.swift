@@ -1,42 +1,21 @@
-import Synchronization
-
-/// The embedded store's counters and gauges, written by its threads and read by any thread.
-final class EmbeddedCounters: Sendable {
-  let commits = Atomic<Int>(0)
-  let swept = Atomic<Int>(0)
-  let sweepFailures = Atomic<Int>(0)
-  let databaseBytes = Atomic<Int>(0)
-  let logBytes = Atomic<Int>(0)
-  let freeBytes = Atomic<Int>(0)
-  let losses = Atomic<Int>(0)
-  let isAvailable = Atomic<Bool>(true)
-  let hasOpenIndex = Atomic<Bool>(false)
-}
-
 /// The embedded store's numbers for the metrics page.
 public struct EmbeddedFigures: Equatable, Sendable {
-  /// The length of the database file, in bytes.
-  public let databaseBytes: Int
-  /// The length of SQLite's log, in bytes.
-  public let logBytes: Int
-  /// The free space within the database, in bytes.
-  public let freeBytes: Int
+  /// The number of groups that were committed.
+  public internal(set) var commits = 0
+  /// The number of entries and responses that the sweeper has removed.
+  public internal(set) var swept = 0
   /// The number of sweep steps that failed.
-  public let sweepFailures: Int
+  public internal(set) var sweepFailures = 0
+  /// The length of the database file, in bytes.
+  public internal(set) var databaseBytes = 0
+  /// The length of SQLite's log, in bytes.
+  public internal(set) var logBytes = 0
+  /// The free space within the database, in bytes.
+  public internal(set) var freeBytes = 0
   /// The number of starts of this process that have found a loss (`FileLoss`).
-  public let losses: Int
+  public internal(set) var losses = 0
   /// Whether the database is still where it was opened.
-  public let isAvailable: Bool
+  public internal(set) var isAvailable = true
   /// Whether all open records are known, so that nobody has to walk for them.
-  public let hasOpenIndex: Bool
-
-  init(_ counters: EmbeddedCounters) {
-    databaseBytes = counters.databaseBytes.load(ordering: .relaxed)
-    logBytes = counters.logBytes.load(ordering: .relaxed)
-    freeBytes = counters.freeBytes.load(ordering: .relaxed)
-    sweepFailures = counters.sweepFailures.load(ordering: .relaxed)
-    losses = counters.losses.load(ordering: .relaxed)
-    isAvailable = counters.isAvailable.load(ordering: .relaxed)
-    hasOpenIndex = counters.hasOpenIndex.load(ordering: .relaxed)
-  }
+  public internal(set) var hasOpenIndex = false
 }

@@ -19,33 +19,24 @@ struct EmbeddedOpenIndex: OpenRecordIndex {
     guard cursor == nil || place != nil else {
       throw .unavailable("the list's cursor is not one of the index")
     }
-    return try await store.queued {
-      OpenRequest(reply: $0) { (table, now) throws(SQLError) in
-        let (places, isLast) = table.openRows.part(after: place, limit: Self.partLength)
-        return try table.openRecords(
-          places.map(\.id), now: now, next: isLast ? nil : places.last?.text)
-      }
+    return try await store.readingOpen { (table, now) throws(SQLError) in
+      let (places, isLast) = table.openRows.part(after: place, limit: Self.partLength)
+      return try table.openRecords(places.map(\.id), now: now, next: isLast ? nil : places.last?.text)
     }
   }
 
   func count() async throws(StoreError) -> OpenCount {
-    try await store.queued {
-      OpenRequest(reply: $0) { (table, now) throws(SQLError) in table.openRows.count(now: now) }
-    }
+    try await store.readingOpen { (table, now) throws(SQLError) in table.openRows.count(now: now) }
   }
 
   func open(matching filter: RecordFilter) async throws(StoreError) -> [RecordID] {
     let keys = Set(filter.keyDigests.compactMap { UInt32($0, radix: 16) })
-    let ids: [RecordID] = try await store.queued {
-      OpenRequest(reply: $0) { (table, _) throws(SQLError) in table.openRows.ids(ofKeys: keys) }
-    }
+    let ids = try await store.readingOpen { (table, _) throws(SQLError) in table.openRows.ids(ofKeys: keys) }
     var found: [RecordID] = []
     for start in stride(from: 0, to: ids.count, by: Self.partLength) {
       let part = ids[start..<min(start + Self.partLength, ids.count)].map(\.digest)
-      let records: [RecordView] = try await store.queued {
-        OpenRequest(reply: $0) { (table, now) throws(SQLError) in
-          try table.openRecords(part, now: now, next: nil).records
-        }
+      let records = try await store.readingOpen { (table, now) throws(SQLError) in
+        try table.openRecords(part, now: now, next: nil).records
       }
       found += records.filter { filter.matches($0.attribution) }.map(\.id)
     }
@@ -56,32 +47,28 @@ struct EmbeddedOpenIndex: OpenRecordIndex {
   func repair(after cursor: String?, isUrgent: Bool) async throws(StoreError) -> String? { nil }
 }
 
-/// A reading of the open records in the writer's queue, which is refused while some may be missing.
-final class OpenRequest<Response: Sendable>: EmbeddedReply<Response>, EmbeddedRequest, @unchecked Sendable {
-  typealias Reading = @Sendable (RecordTable, StoreInstant) throws(SQLError) -> Response
-
-  private let reading: Reading
-
-  init(reply: Receiver, _ reading: @escaping Reading) {
-    self.reading = reading
-    super.init(reply)
-  }
-
-  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
-    if table.openRows.isWhole {
-      result = .success(try reading(table, now))
-    } else {
-      result = .failure(.unavailable("the store has not found all open records yet; repeat the command"))
-    }
-    return .none
-  }
-}
-
 extension EmbeddedStore {
   public var openIndex: (any OpenRecordIndex)? { EmbeddedOpenIndex(store: self) }
+
+  /// Reads the open records, unless some may be missing.
+  fileprivate func readingOpen<Response: Sendable>(
+    _ read: @escaping @Sendable (RecordTable, StoreInstant) throws(SQLError) -> Response
+  ) async throws(StoreError) -> Response {
+    try await queued { (table, now) throws(SQLError) in (try table.whileOpenIsWhole(now, read), false) }
+  }
 }
 
 extension RecordTable {
+  /// The result of a reading of the open records, which is refused while some may be missing.
+  func whileOpenIsWhole<Response>(
+    _ now: StoreInstant, _ read: (RecordTable, StoreInstant) throws(SQLError) -> Response
+  ) throws(SQLError) -> Result<Response, StoreError> {
+    guard openRows.isWhole else {
+      return .failure(.unavailable("the store has not found all open records yet; repeat the command"))
+    }
+    return .success(try read(self, now))
+  }
+
   func openRecords(
     _ ids: [Digest256], now: StoreInstant, next: String?
   ) throws(SQLError) -> OpenRecords {

@@ -57,7 +57,7 @@ public final class EmbeddedStore: RecordStore {
     self.lock = lock
     self.codec = codec
     firstAttempts = opened.progress.generation * Claim.attemptsPerGeneration
-    if opened.loss != nil { writer.counters.losses.add(1, ordering: .relaxed) }
+    if opened.loss != nil { writer.figures.withLock { $0.losses = 1 } }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
       writer.run(on: database, presence, under: lock)
@@ -110,12 +110,8 @@ public final class EmbeddedStore: RecordStore {
   /// The number of tasks that wait for the end of a record.
   var waiterCount: Int { writer.waiters.count }
 
-  /// The number of groups that were committed.
-  public var commitCount: Int { writer.counters.commits.load(ordering: .relaxed) }
-  /// The number of entries and responses that the sweeper has removed.
-  public var sweptCount: Int { writer.counters.swept.load(ordering: .relaxed) }
-  /// The store's other numbers.
-  public var figures: EmbeddedFigures { EmbeddedFigures(writer.counters) }
+  /// The store's numbers.
+  public var figures: EmbeddedFigures { writer.figures.withLock { $0 } }
 }
 
 extension EmbeddedStore {
@@ -224,7 +220,7 @@ extension EmbeddedStore {
     return try result.get()
   }
 
-  private func enqueue<Reply: Sendable>(_ request: RecordRequest<Reply>) {
+  func enqueue(_ request: any EmbeddedRequest) {
     if !writer.queue.add(request) { request.fail(.unavailable("the store is closed")) }
   }
 }

@@ -8,7 +8,7 @@ extension EmbeddedWork {
   /// Empties a log that has grown far beyond its limit. Logs a warning if that fails.
   func watchLog() {
     var length = FilePresence.length(of: presence.path + "-wal")
-    defer { writer.counters.logBytes.store(length, ordering: .relaxed) }
+    defer { writer.figures.withLock { $0.logBytes = length } }
     guard length >= writer.logBound else { return }
     let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
     length = FilePresence.length(of: presence.path + "-wal")

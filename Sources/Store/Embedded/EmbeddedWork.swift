@@ -129,7 +129,7 @@ final class EmbeddedWork {
       try table.touch(clock)
     }
     if hasWritten {
-      writer.counters.commits.add(1, ordering: .relaxed)
+      writer.figures.withLock { $0.commits += 1 }
       housekeeping.touchedAt = .now()
     }
     return (count, ended, hasWritten)
@@ -143,14 +143,14 @@ final class EmbeddedWork {
       table.openRows.rollBack()
       throw error
     }
-    writer.counters.hasOpenIndex.store(table.openRows.isWhole, ordering: .relaxed)
+    writer.figures.withLock { $0.hasOpenIndex = table.openRows.isWhole }
   }
 
   func watchFile() {
     let fault = presence.fault
     guard fault != unavailability else { return }
     unavailability = fault
-    writer.counters.isAvailable.store(fault == nil, ordering: .relaxed)
+    writer.figures.withLock { $0.isAvailable = fault == nil }
     if let fault {
       writer.monitor.refuses(fault)
       logger.critical(

@@ -13,7 +13,7 @@ final class EmbeddedWriter: Sendable {
 
   let queue = RequestQueue()
   let waiters = WatchRegistry()
-  let counters = EmbeddedCounters()
+  let figures = Mutex(EmbeddedFigures())
   let monitor: StoreMonitor
   let logger: Logger
   let timeout: Milliseconds

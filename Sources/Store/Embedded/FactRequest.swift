@@ -1,52 +1,53 @@
 import Idempotency
 
-/// The reading of a fact of the namespace, or its compare-and-set, in the writer's queue.
-final class FactRequest: EmbeddedReply<String?>, EmbeddedRequest, @unchecked Sendable {
-  struct Change {
-    var expected: String?
-    var value: String
-  }
+/// Work on the table in the writer's queue, other than a command on one record.
+final class TableRequest<Response: Sendable>: EmbeddedReply<Response>, EmbeddedRequest, @unchecked Sendable {
+  /// Returns the response, and whether anything was written.
+  typealias Work = @Sendable (RecordTable, StoreInstant) throws(SQLError)
+    -> (result: Result<Response, StoreError>, hasWritten: Bool)
 
-  private let fact: NamespaceFact
-  private let change: Change?
+  private let work: Work
 
-  init(_ fact: NamespaceFact, _ change: Change?, reply: Receiver) {
-    self.fact = fact
-    self.change = change
+  init(reply: Receiver, _ work: @escaping Work) {
+    self.work = work
     super.init(reply)
   }
 
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
-    let value = try table.value(of: fact)
-    guard let change, change.expected == value else {
-      result = .success(value)
-      return .none
-    }
-    try table.set(fact, to: change.value)
-    result = .success(change.value)
-    return RecordEffect(hasWritten: true, ended: nil)
+    let done = try work(table, now)
+    result = done.result
+    return RecordEffect(hasWritten: done.hasWritten, ended: nil)
   }
 }
 
 extension EmbeddedStore: NamespaceFacts {
   public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
-    try await submit(fact, nil)
+    try await reading { (table, _) throws(SQLError) in try table.value(of: fact) }
   }
 
   public func replace(
     _ fact: NamespaceFact, _ expected: String?, with value: String
   ) async throws(StoreError) -> String? {
-    try await submit(fact, FactRequest.Change(expected: expected, value: value))
+    try await queued { (table, _) throws(SQLError) in
+      let found = try table.value(of: fact)
+      guard found == expected else { return (.success(found), false) }
+      try table.set(fact, to: value)
+      return (.success(value), true)
+    }
   }
 
-  private func submit(
-    _ fact: NamespaceFact, _ change: FactRequest.Change?
-  ) async throws(StoreError) -> String? {
-    let result = await withUnsafeContinuation { reply in
-      let request = FactRequest(fact, change, reply: .task(reply))
-      if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
-    }
+  /// Queues work and waits for its result.
+  func queued<Response: Sendable>(
+    _ work: @escaping TableRequest<Response>.Work
+  ) async throws(StoreError) -> Response {
+    let result = await withUnsafeContinuation { enqueue(TableRequest(reply: .task($0), work)) }
     return try result.get()
+  }
+
+  func reading<Response: Sendable>(
+    _ read: @escaping @Sendable (RecordTable, StoreInstant) throws(SQLError) -> Response
+  ) async throws(StoreError) -> Response {
+    try await queued { (table, now) throws(SQLError) in (.success(try read(table, now)), false) }
   }
 }
 
@@ -54,8 +55,7 @@ extension RecordTable {
   func value(of fact: NamespaceFact) throws(SQLError) -> String? {
     statements.selectFact.bind(1, fact.name)
     defer { statements.selectFact.reset() }
-    guard try statements.selectFact.step() else { return nil }
-    return statements.selectFact.string(0)
+    return try statements.selectFact.step() ? statements.selectFact.string(0) : nil
   }
 
   func set(_ fact: NamespaceFact, to value: String) throws(SQLError) {

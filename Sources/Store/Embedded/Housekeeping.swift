@@ -134,12 +134,12 @@ extension EmbeddedWork {
       failedToSweep(error)
       return false
     }
-    writer.counters.swept.add(count, ordering: .relaxed)
+    writer.figures.withLock { $0.swept += count }
     return isCut || count == Housekeeping.sweepLimit
   }
 
   private func failedToSweep(_ error: TransactionError) {
-    writer.counters.sweepFailures.add(1, ordering: .relaxed)
+    writer.figures.withLock { $0.sweepFailures += 1 }
     // A locked file or a full disk makes commands fail, too, and those failures are logged.
     guard !error.isOfDevice else { return }
     housekeeping.sweeping.failed()
@@ -185,8 +185,9 @@ extension EmbeddedWork {
       pages: try statements.number(statements.pageCount),
       freePages: try statements.number(statements.freePageCount))
     let size = try statements.number(statements.pageSize)
-    writer.counters.databaseBytes.store(space.pages * size, ordering: .relaxed)
-    writer.counters.freeBytes.store(space.freePages * size, ordering: .relaxed)
+    writer.figures.withLock {
+      ($0.databaseBytes, $0.freeBytes) = (space.pages * size, space.freePages * size)
+    }
     return space
   }
 }

@@ -1,53 +1,25 @@
 import Idempotency
 
-/// An operator's listing of the next entries, in the writer's queue.
-final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked Sendable {
-  /// The number of entries that one request reads, which takes a millisecond.
-  static let stepLength = 1000
-
-  private let cursor: Digest256?
-
-  init(after cursor: Digest256?, reply: Receiver) {
-    self.cursor = cursor
-    super.init(reply)
-  }
-
-  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
-    result = .success(try table.list(after: cursor, limit: Self.stepLength, now: now))
-    return .none
-  }
-}
-
-/// An operator's search among the next entries, in the writer's queue.
-final class SearchRequest: EmbeddedReply<FoundRecords>, EmbeddedRequest, @unchecked Sendable {
-  private let filter: RecordFilter
-  private let cursor: Digest256?
-
-  init(_ filter: RecordFilter, after cursor: Digest256?, reply: Receiver) {
-    self.filter = filter
-    self.cursor = cursor
-    super.init(reply)
-  }
-
-  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
-    result = .success(try table.search(filter, after: cursor, limit: ListRequest.stepLength))
-    return .none
-  }
-}
-
 extension EmbeddedStore {
+  /// The number of entries that one request reads, which takes a millisecond.
+  private static let stepLength = 1000
+
   public func isCursor(_ text: String) -> Bool { Digest256(text: text) != nil }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let start = try Self.place(cursor)
-    return try await queued { ListRequest(after: start, reply: $0) }
+    return try await reading { (table, now) throws(SQLError) in
+      try table.list(after: start, limit: Self.stepLength, now: now)
+    }
   }
 
   public func search(
     _ filter: RecordFilter, after cursor: String?
   ) async throws(StoreError) -> FoundRecords {
     let start = try Self.place(cursor)
-    return try await queued { SearchRequest(filter, after: start, reply: $0) }
+    return try await reading { (table, _) throws(SQLError) in
+      try table.search(filter, after: start, limit: Self.stepLength)
+    }
   }
 
   private static func place(_ cursor: String?) throws(StoreError) -> Digest256? {
@@ -56,16 +28,6 @@ extension EmbeddedStore {
       throw .unavailable("the list's cursor is not one of the embedded store's")
     }
     return start
-  }
-
-  func queued<Response: Sendable>(
-    _ make: (EmbeddedReply<Response>.Receiver) -> any EmbeddedRequest
-  ) async throws(StoreError) -> Response {
-    let result: Result<Response, StoreError> = await withUnsafeContinuation { continuation in
-      let request = make(.task(continuation))
-      if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
-    }
-    return try result.get()
   }
 }
 

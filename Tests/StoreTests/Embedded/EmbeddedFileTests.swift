@@ -196,11 +196,11 @@ struct EmbeddedFileTests {
       let first = try await store.granted(Samples.request())
       #expect(try await store.forget(first.id, fence: .seconds(60)))
       let second = try await store.granted(Samples.request(first.id, remember: 1))
-      let swept = store.sweptCount
+      let swept = store.figures.swept
       #expect(
         try await store.complete(second, with: Samples.completion(retention: 1, remember: 1)).outcome == .done
       )
-      while store.sweptCount == swept { try await Task.sleep(for: .milliseconds(20)) }
+      while store.figures.swept == swept { try await Task.sleep(for: .milliseconds(20)) }
       #expect(try await store.complete(first, with: Samples.completion()).outcome == .lost(.absent))
       #expect(try await store.granted(Samples.changed(first)).attempt == 3)
       await store.close()

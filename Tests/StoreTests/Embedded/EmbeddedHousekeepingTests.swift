@@ -211,7 +211,7 @@ struct EmbeddedHousekeepingTests {
     // Without a loop of its own, the reply comes on the writer's thread, between its steps.
     store.startClaim(Samples.request()) { reply in
       guard case .success(.granted) = reply else { return }
-      let swept = store.sweptCount
+      let swept = store.figures.swept
       steps.withValue { _ = $0.insert(swept) }
       if swept < count { claim(on: store, until: count, steps) }
     }
@@ -233,10 +233,10 @@ struct EmbeddedHousekeepingTests {
       try await until { second.figures.sweepFailures >= 3 }
       // After one second, and after two more.
       #expect(ContinuousClock.now - began >= .milliseconds(2800))
-      #expect(second.sweptCount == 0)
+      #expect(second.figures.swept == 0)
       #expect(try await second.granted(Samples.request()).attempt == 1)
       try await queue.writeWithoutTransaction { try $0.execute(sql: "DROP TRIGGER hindrance") }
-      try await until { second.sweptCount == 3 }
+      try await until { second.figures.swept == 3 }
       try queue.close()
       await second.close()
     }
@@ -304,7 +304,7 @@ struct EmbeddedHousekeepingTests {
         try await group.waitForAll()
       }
       #expect(FilePresence.length(of: path) + FilePresence.length(of: path + "-wal") > 20 << 20)
-      try await until { store.sweptCount >= 400 && store.figures.databaseBytes < 6 << 20 }
+      try await until { store.figures.swept >= 400 && store.figures.databaseBytes < 6 << 20 }
       await store.close()
       #expect(FilePresence.length(of: path) < 6 << 20)
     }

@@ -24,7 +24,7 @@ struct EmbeddedWriterTests {
     try await withStore { store, _ async throws in
       var claims: [Claim] = []
       for _ in 0..<200 { claims.append(try await store.granted(Samples.request())) }
-      let before = store.commitCount
+      let before = store.figures.commits
       #expect(before == 200)
       try await withThrowingTaskGroup { group in
         for claim in claims {
@@ -34,7 +34,7 @@ struct EmbeddedWriterTests {
         }
         try await group.waitForAll()
       }
-      #expect(store.commitCount - before < 100)
+      #expect(store.figures.commits - before < 100)
       for claim in claims { #expect(try await store.find(claim.id).name == .completed) }
     }
   }
@@ -94,11 +94,11 @@ struct EmbeddedWriterTests {
   @Test func `a command without a change is not committed`() async throws {
     try await withStore { store, _ async throws in
       let claim = try await store.completed()
-      let before = store.commitCount
+      let before = store.figures.commits
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
       #expect(try await store.find(claim.id).name == .completed)
       #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
-      #expect(store.commitCount == before)
+      #expect(store.figures.commits == before)
     }
   }
 
@@ -109,10 +109,10 @@ struct EmbeddedWriterTests {
       let tombstones = try await complete(10, Samples.completion(retention: 1), on: store)
       let kept = try await complete(10, Samples.completion(), on: store)
       let giveUp = BootInstant.now.nanoseconds + 40_000_000_000
-      while store.sweptCount < 610, BootInstant.now.nanoseconds < giveUp {
+      while store.figures.swept < 610, BootInstant.now.nanoseconds < giveUp {
         try await Task.sleep(nanoseconds: 5_000_000)
       }
-      #expect(store.sweptCount == 610)
+      #expect(store.figures.swept == 610)
       #expect(try await store.find(over[0].id) == .absent)
       #expect(try await store.find(tombstones[0].id) == .expired(attempt: 1))
       #expect(try await store.claim(Samples.changed(tombstones[0])) == .mismatch)

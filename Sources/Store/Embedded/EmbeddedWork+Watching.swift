@@ -12,8 +12,7 @@ extension EmbeddedWork {
     guard length >= writer.logBound else { return }
     let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
     length = FilePresence.length(of: presence.path + "-wal")
-    guard outcome != .emptied, DispatchTime.now() >= housekeeping.nextLogWarning else { return }
-    housekeeping.nextLogWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
+    guard outcome != .emptied, housekeeping.mayWarn(.log) else { return }
     let reason = outcome == .heldByReader ? "another process reads the database and holds it" : "\(outcome)"
     logger.warning(
       "store: the database's log grows and cannot be emptied; end the other processes that read the file",
@@ -22,9 +21,9 @@ extension EmbeddedWork {
 
   /// Reports a store that is there and takes no changes, until one is written again.
   func noteHindrance(_ error: TransactionError) {
-    guard error.isOfDevice, unavailability == nil else { return }
+    guard error.cause.isOfDevice, unavailability == nil else { return }
     hinderedAt = .now()
-    writer.monitor.hinders("it takes no changes: \(error.text)")
+    writer.monitor.hinders("it takes no changes: \(error.cause.text)")
   }
 
   func writesAgain() {
@@ -44,19 +43,17 @@ extension EmbeddedWork {
   }
 
   /// Reports that a page of the database cannot be read. What needs the page is refused, and the rest goes on.
-  func noteDamage(_ error: SQLError) {
-    guard error.isCorrupt, DispatchTime.now() >= housekeeping.nextDamageWarning else { return }
-    housekeeping.nextDamageWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
+  func noteDamage(_ error: TransactionError) {
+    guard error.cause.isCorrupt, !error.isOfCommit, housekeeping.mayWarn(.damage) else { return }
     logger.error(
       """
       store: a page of the database is damaged, and changes that need it are refused; check the disk, stop Semel, and \
       mend the file (deploy/manual/store.md, a damaged file)
-      """, metadata: ["error": "\(error.text)", "file": "\(presence.path)"])
+      """, metadata: ["error": "\(error.cause.text)", "file": "\(presence.path)"])
   }
 
   func watchClock() {
-    guard let lead = clock.lead(), DispatchTime.now() >= housekeeping.nextClockWarning else { return }
-    housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
+    guard let lead = clock.lead(), housekeeping.mayWarn(.clock) else { return }
     logger.warning(
       "store: the wall clock was set while Semel runs; the store's time goes on, and follows it at the next start",
       metadata: ["by_ms": "\(lead.count)"])

@@ -93,13 +93,13 @@ final class EmbeddedWork {
 
   /// Fails the commands of a group, or runs each by itself: one damaged page must not fail the others.
   private func failed(_ group: ArraySlice<any EmbeddedRequest>, _ error: TransactionError) {
-    if case .rolledBack(let error) = error { noteDamage(error) }
+    noteDamage(error)
     if group.count > 1, error.isOfOneCommand {
       for request in group { _ = runPart(of: [request]) }
       return
     }
     // A full disk is an answer, and often the doing of those who are answered.
-    if error.isFull { writer.served() }
+    if error.cause.isFull { writer.served() }
     logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
     noteHindrance(error)
     for request in group { request.fail(error.storeError) }

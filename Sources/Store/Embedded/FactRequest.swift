@@ -3,8 +3,8 @@ import Idempotency
 /// Work on the table in the writer's queue, other than a command on one record.
 final class TableRequest<Response: Sendable>: EmbeddedReply<Response>, EmbeddedRequest, @unchecked Sendable {
   /// Returns the response, and whether anything was written.
-  typealias Work = @Sendable (RecordTable, StoreInstant) throws(SQLError)
-    -> (result: Result<Response, StoreError>, hasWritten: Bool)
+  typealias Done = (result: Result<Response, StoreError>, hasWritten: Bool)
+  typealias Work = @Sendable (RecordTable, StoreInstant) throws(SQLError) -> Done
 
   private let work: Work
 

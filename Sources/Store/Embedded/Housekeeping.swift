@@ -3,6 +3,7 @@ import GRDB
 import GRDBSQLite
 import Idempotency
 import Logging
+import NIOCore
 import Platform
 import Synchronization
 
@@ -19,25 +20,22 @@ struct Housekeeping {
   static let touchPause: UInt64 = 60_000_000_000
   /// The time after a failed change from which a small one that succeeds counts.
   static let recovery = DispatchTimeInterval.seconds(5)
-  /// The pause between two warnings about the same matter, in nanoseconds.
-  static let warningPause: UInt64 = 600_000_000_000
 
   var sweeping = RetryPause()
   var finding = RetryPause()
   var shrinking = RetryPause()
   var touchedAt = DispatchTime.now()
   var nextLook = DispatchTime.now()
-  var nextLogWarning = DispatchTime.now()
-  var nextClockWarning = DispatchTime.now()
-  var nextDamageWarning = DispatchTime.now()
+  private var warnings = LogPace<Warning>(interval: .minutes(10))
+
+  enum Warning { case log, clock, damage }
+
+  /// Whether a warning about a matter is due.
+  mutating func mayWarn(_ matter: Warning) -> Bool { warnings.count(matter, at: .now()) != nil }
 }
 
 final class HousekeepingStatements {
-  let shrink: SQLStatement
-  let pageCount: SQLStatement
-  let freePageCount: SQLStatement
-  let pageSize: SQLStatement
-  let latest: SQLStatement
+  let shrink, pageCount, freePageCount, pageSize, latest: SQLStatement
 
   init(_ database: Database) throws {
     shrink = try SQLStatement(database, "PRAGMA incremental_vacuum")
@@ -105,10 +103,10 @@ extension EmbeddedWork {
         } while fits && !table.openRows.isWhole && DispatchTime.now().uptimeNanoseconds < end
       }
     } catch {
-      guard !error.isOfDevice else { return false }
+      guard !error.cause.isOfDevice else { return false }
       housekeeping.finding.failed()
       logger.debug("store: the walk for open records failed", metadata: ["error": "\(error)"])
-      if case .rolledBack(let error) = error { noteDamage(error) }
+      noteDamage(error)
       return false
     }
     if table.openRows.isWhole { housekeeping.finding.succeeded() }
@@ -141,10 +139,10 @@ extension EmbeddedWork {
   private func failedToSweep(_ error: TransactionError) {
     writer.figures.withLock { $0.sweepFailures += 1 }
     // A locked file or a full disk makes commands fail, too, and those failures are logged.
-    guard !error.isOfDevice else { return }
+    guard !error.cause.isOfDevice else { return }
     housekeeping.sweeping.failed()
     logger.error("store: sweeping failed; it pauses, longer each time", metadata: ["error": "\(error)"])
-    if case .rolledBack(let error) = error { noteDamage(error) }
+    noteDamage(error)
   }
 
   /// Returns free space to the system. True if there is more of it.
@@ -160,7 +158,7 @@ extension EmbeddedWork {
       housekeeping.shrinking.succeeded()
       return isCut
     } catch {
-      guard !error.isOfDevice else { return false }
+      guard !error.cause.isOfDevice else { return false }
       housekeeping.shrinking.failed()
       logger.warning("store: the file could not be shrunk", metadata: ["error": "\(error)"])
       return false

@@ -2,45 +2,20 @@ import GRDB
 import Idempotency
 
 /// The failure of a transaction.
-enum TransactionError: Error, Equatable {
-  /// The transaction was certainly rolled back.
-  case rolledBack(SQLError)
-  /// The commit itself failed. Recovery of the log may find its last write after a crash before the next commit.
-  case commitFailed(SQLError)
+struct TransactionError: Error, Equatable {
+  let cause: SQLError
+  /// Whether the commit itself failed. Recovery of the log may find its last write after a crash before the next commit.
+  /// Otherwise the transaction was certainly rolled back.
+  let isOfCommit: Bool
 
-  var isOfOneCommand: Bool {
-    switch self {
-    case .rolledBack(let error): !error.isOfDevice
-    case .commitFailed: false
-    }
-  }
-
-  var isOfDevice: Bool {
-    switch self {
-    case .rolledBack(let error), .commitFailed(let error): error.isOfDevice
-    }
-  }
-
-  var isFull: Bool {
-    switch self {
-    case .rolledBack(let error), .commitFailed(let error): error.isFull
-    }
-  }
-
-  var text: String {
-    switch self {
-    case .rolledBack(let error), .commitFailed(let error): error.text
-    }
-  }
+  /// Whether commands of the group may succeed when run one by one.
+  var isOfOneCommand: Bool { !isOfCommit && !cause.isOfDevice }
 
   /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the command may
   /// succeed later, and an outcome must not be given up.
   var storeError: StoreError {
-    switch self {
-    case .rolledBack(let error) where error.isCorrupt && error.isOfReading: .unreadable(error.text)
-    case .rolledBack(let error): .unavailable(error.text)
-    case .commitFailed(let error): .fateUnknown(error.text)
-    }
+    if isOfCommit { return .fateUnknown(cause.text) }
+    return cause.isCorrupt && cause.isOfReading ? .unreadable(cause.text) : .unavailable(cause.text)
   }
 }
 
@@ -62,14 +37,14 @@ final class Transaction {
       try body()
     } catch {
       abandon()
-      throw .rolledBack(error)
+      throw TransactionError(cause: error, isOfCommit: false)
     }
     do throws(SQLError) {
       try commit.run()
     } catch {
       abandon()
       // If the disk is full, the commit mark that makes the log's frames valid was never written.
-      throw error.isFull ? .rolledBack(error) : .commitFailed(error)
+      throw TransactionError(cause: error, isOfCommit: !error.isFull)
     }
   }
 

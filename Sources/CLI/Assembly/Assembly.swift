@@ -119,19 +119,19 @@ struct Assembly {
     parts.metrics.addSource(cache)
     let stores = makeStores(on: parts, endpoint, subscriber)
     parts.metrics.addSource(subscriber)
-    let logSecret = parts.logSecret(in: stores[0].facts)
+    let logSecret = parts.logSecret(in: stores[0])
     let namespace = NamespaceGuard(
-      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), logSecret: logSecret,
+      settings, facts: stores[0], directory: stores[0], logSecret: logSecret,
       logger: logger)
     let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
     _ = try await Self.compare(namespace)
     let assembled = AssembledStore(
-      records: parts.records(over: stores, cache), facts: stores[0].facts, namespace: namespace,
+      records: parts.records(over: stores, cache), facts: stores[0], namespace: namespace,
       readiness: StoreReadiness(
         of: settings.store, stores.map(\.counters.monitor),
         topology: { [counters = stores[0].counters] in counters.topology }), logSecret: logSecret,
       services: [watch],
-      board: RedisOpenRecordBoard(stores[0]), invalidations: RedisInvalidations(stores[0]),
+      board: stores[0], invalidations: stores[0],
       onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })
     defer {

@@ -61,7 +61,7 @@ enum NamespaceReading {
     }
     let end = ContinuousClock.now + maxWait
     while true {
-      do throws(StoreError) { return try await store.facts.fact(.configurations) } catch {
+      do throws(StoreError) { return try await store.fact(.configurations) } catch {
         // It connects in the background, and reports nothing of that.
         guard ContinuousClock.now < end, (try? await Task.sleep(for: .milliseconds(50))) != nil else {
           throw Fault(reason: error.text)

@@ -9,8 +9,7 @@ final class CacheShard: Sendable {
     /// The number of invalidations. A fill that began before the latest one is dropped.
     var generation: UInt64 = 0
     var isBypassed: Bool
-    var hits = 0
-    var misses = 0
+    var counts = CacheStatistics()
   }
 
   private let state: Mutex<State>
@@ -25,14 +24,14 @@ final class CacheShard: Sendable {
   ) -> ClaimOutcome? {
     state.withLock { state -> ClaimOutcome? in
       guard let outcome = state.log.use(id, fingerprint, before: end, now: now()) else { return nil }
-      state.hits += 1
+      state.counts.hits += 1
       return outcome
     }
   }
 
   func generation(countsMiss: Bool) -> UInt64? {
     state.withLock { state in
-      if countsMiss { state.misses += 1 }
+      if countsMiss { state.counts.misses += 1 }
       return state.isBypassed ? nil : state.generation
     }
   }
@@ -66,9 +65,7 @@ final class CacheShard: Sendable {
 
   var statistics: CacheStatistics {
     state.withLock { state in
-      var statistics = CacheStatistics()
-      statistics.hits = state.hits
-      statistics.misses = state.misses
+      var statistics = state.counts
       statistics.evictions = state.log.evictions
       statistics.entries = state.log.count
       statistics.bytes = state.log.bytes

@@ -132,16 +132,9 @@ extension EmbeddedStore {
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    if codec.keepsAsIs(completion.outcome) {
-      return try await complete(claim, with: completion, stored: completion)
-    }
-    let stored = try await codec.encoded(completion, of: claim.id, claim.key)
-    return try await complete(claim, with: completion, stored: stored)
-  }
-
-  private func complete(
-    _ claim: Claim, with completion: Completion, stored: Completion
-  ) async throws(StoreError) -> CompletionReply {
+    let stored =
+      try await codec.keepsAsIs(completion.outcome)
+      ? completion : codec.encoded(completion, of: claim.id, claim.key)
     let load = RequestLoad.writing(stored.outcome, turn: claim.turn)
     let reply = try await submit(claim.id, load: load) {
       RecordRules.complete($0, claim, with: stored, now: $1)

@@ -27,10 +27,13 @@ extension OutcomeCodec {
     record.with(try decoded(outcome, of: id, key), storedBytes: outcome.response?.readableBytes)
   }
 
-  private func beside<Output: Sendable>(_ work: @escaping @Sendable () -> Output) async -> Output {
-    await withUnsafeContinuation { continuation in
-      pool.submit { continuation.resume(returning: work()) }
+  private func beside<Output: Sendable>(
+    _ work: @escaping @Sendable () throws(StoreError) -> Output
+  ) async throws(StoreError) -> Output {
+    let result = await withUnsafeContinuation { continuation in
+      pool.submit { continuation.resume(returning: Result(catching: work)) }
     }
+    return try result.get()
   }
 
   func encoded(
@@ -42,11 +45,9 @@ extension OutcomeCodec {
     if isSmall(outcome) {
       completion.outcome = try encoded(outcome, of: id, key)
     } else {
-      completion.outcome = try await beside { [self] () -> Result<Outcome, StoreError> in
-        do throws(StoreError) { return .success(try encoded(outcome, of: id, key)) } catch {
-          return .failure(error)
-        }
-      }.get()
+      completion.outcome = try await beside { [self] () throws(StoreError) in
+        try encoded(outcome, of: id, key)
+      }
     }
     return completion
   }
@@ -72,12 +73,8 @@ extension OutcomeCodec {
       expansions.enter(caller: turn, bytes: Self.expandedBytes(of: outcome)) { waiter.resume(returning: $0) }
     }
     defer { expansions.end(place) }
-    let result = await beside { [self] () -> Result<CompletedRecord, StoreError> in
-      do throws(StoreError) { return .success(try opened(record, outcome, id, key)) } catch {
-        return .failure(error)
-      }
-    }
-    return .completed(try result.get())
+    return .completed(
+      try await beside { [self] () throws(StoreError) in try opened(record, outcome, id, key) })
   }
 
   func decoded(
@@ -107,10 +104,18 @@ extension OutcomeCodec {
 extension OutcomeCodec {
   /// The outcome of a claim decoded; `nil` if it is too large for an event loop.
   func decodedOnLoop(_ outcome: ClaimOutcome, to request: ClaimRequest) throws(StoreError) -> ClaimOutcome? {
+    if let encoded = outcome.encodedOutcome, !Self.isSmall(encoded) { return nil }
+    return try opened(outcome, to: request)
+  }
+
+  private func opened(_ outcome: ClaimOutcome, to request: ClaimRequest) -> ClaimReply {
+    ClaimReply { () throws(StoreError) in try opened(outcome, to: request) }
+  }
+
+  private func opened(_ outcome: ClaimOutcome, to request: ClaimRequest) throws(StoreError) -> ClaimOutcome {
     guard case .taken(.completed(let record)) = outcome, case .encoded(let encoded) = record.outcome else {
       return outcome
     }
-    guard Self.isSmall(encoded) else { return nil }
     return .taken(.completed(try opened(record, encoded, request.id, request.key)))
   }
 
@@ -132,14 +137,10 @@ extension OutcomeCodec {
       guard case .success(let outcome) = reply, let encoded = outcome.encodedOutcome else {
         return onReply(reply)
       }
-      do throws(StoreError) {
-        if let outcome = try decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
-      } catch {
-        return onReply(.failure(error))
-      }
+      if Self.isSmall(encoded) { return onReply(opened(outcome, to: request)) }
       expansions.enter(caller: turn, bytes: Self.expandedBytes(of: encoded)) { [self] place in
         pool.submit { [self] in
-          let reply = largeReply(outcome, to: request)
+          let reply: ClaimReply = opened(outcome, to: request)
           let finish = { @Sendable [self] in
             onReply(reply)
             expansions.end(place)
@@ -149,16 +150,12 @@ extension OutcomeCodec {
       }
     }
   }
+}
 
-  private func largeReply(_ outcome: ClaimOutcome, to request: ClaimRequest) -> ClaimReply {
-    guard case .taken(.completed(let record)) = outcome, case .encoded(let encoded) = record.outcome else {
-      return .success(outcome)
-    }
-    do throws(StoreError) {
-      return .success(.taken(.completed(try opened(record, encoded, request.id, request.key))))
-    } catch {
-      return .failure(error)
-    }
+extension Result where Success: Sendable {
+  /// The result of a call.
+  init(awaiting call: () async throws(Failure) -> Success) async {
+    do throws(Failure) { self = .success(try await call()) } catch { self = .failure(error) }
   }
 }
 

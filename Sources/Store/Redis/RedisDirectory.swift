@@ -2,15 +2,11 @@ import Idempotency
 
 /// The namespaces of one Redis database: a hash that they share and that does not expire. A user of Redis who may
 /// access only the keys of one namespace is refused; Semel does without it then. Safe to use from any task.
-public struct RedisDirectory: NamespaceDirectory {
-  private static let key = "semel:namespaces"
-
-  private let store: RedisStore
-
-  public init(_ store: RedisStore) { self.store = store }
+extension RedisStore: NamespaceDirectory {
+  private static var directory: String { "semel:namespaces" }
 
   public func configurations() async throws(StoreError) -> [String: String] {
-    guard case .array(let members) = try await store.reply(to: ["HGETALL", Self.key]) else { return [:] }
+    guard case .array(let members) = try await reply(to: ["HGETALL", Self.directory]) else { return [:] }
     var digests: [String: String] = [:]
     for index in stride(from: 1, to: members.count, by: 2) {
       if let name = members[index - 1].text { digests[name] = members[index].text }
@@ -19,6 +15,6 @@ public struct RedisDirectory: NamespaceDirectory {
   }
 
   public func enter(_ namespace: String, as digest: String) async throws(StoreError) {
-    _ = try await store.reply(to: ["HSET", Self.key, namespace, digest])
+    _ = try await reply(to: ["HSET", Self.directory, namespace, digest])
   }
 }

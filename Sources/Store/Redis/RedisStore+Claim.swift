@@ -91,15 +91,7 @@ extension RedisStore {
   private func inTask(
     _ call: ClaimCall, _ body: @escaping @Sendable () async throws(StoreError) -> ClaimOutcome
   ) {
-    nodes.context.task {
-      let reply: ClaimReply
-      do throws(StoreError) {
-        reply = .success(try await body())
-      } catch {
-        reply = .failure(error)
-      }
-      deliver(reply, to: call)
-    }
+    nodes.context.task { deliver(await ClaimReply(awaiting: body), to: call) }
   }
 
   /// Returns the outcome of a claim, with the response if that stands under a key of its own. If that cannot be read

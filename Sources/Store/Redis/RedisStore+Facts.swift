@@ -3,9 +3,7 @@ import Platform
 import Wire
 
 /// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire. Safe from any task.
-public struct RedisNamespaceFacts: NamespaceFacts {
-  let store: RedisStore
-
+extension RedisStore: NamespaceFacts {
   public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
     try await run(fact, expected: nil, value: nil)
   }
@@ -20,16 +18,10 @@ public struct RedisNamespaceFacts: NamespaceFacts {
   private func run(
     _ fact: NamespaceFact, expected: String?, value: String?
   ) async throws(StoreError) -> String? {
-    let nodes = store.nodes
-    return try await nodes.context.run { () async throws(StoreError) in
+    try await nodes.context.run { [nodes] () async throws(StoreError) in
       try await nodes.fact(fact, under: nodes.keys.facts, expected: expected, value: value)
     }
   }
-}
-
-extension RedisStore {
-  /// The facts of the namespace.
-  public var facts: RedisNamespaceFacts { RedisNamespaceFacts(store: self) }
 }
 
 extension RedisNodes {
@@ -43,7 +35,7 @@ extension RedisNodes {
     let reply = try await run(.fact, .key(key), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }
     }
-    guard case .result(let result) = reply.ending, let text = result.text else {
+    guard let text = reply.result?.text else {
       throw .unreadable("Redis' reply to a question for a fact is not a fact")
     }
     return text.isEmpty ? nil : text

@@ -7,7 +7,7 @@ extension RedisStore {
   private static let stepLength: Int64 = 100
 
   public func isCursor(_ text: String) -> Bool {
-    if case .cluster = nodes.settings.topology { return ClusterWalk(text) != nil }
+    if nodes.settings.topology.isCluster { return ClusterWalk(text) != nil }
     return text.utf8.allSatisfy { 0x30...0x39 ~= $0 } && UInt64(text) != nil
   }
 
@@ -33,8 +33,7 @@ extension RedisStore {
 
   private func attribution(of id: RecordID) async throws(StoreError) -> Attribution? {
     let reply = try await nodes.run(.find, .record(id))
-    guard case .result(let result) = reply.ending else { return nil }
-    return result.record?.attribution
+    return reply.result?.record?.attribution
   }
 
   /// One step of a walk, with the store's time and the cursor of the next step; that is `nil` at the end.
@@ -44,7 +43,7 @@ extension RedisStore {
     _ script: RedisScript, after cursor: String?, _ more: [String] = [], isUrgent: Bool = false
   ) async throws(StoreError) -> (RedisList, now: StoreInstant, next: String?) {
     if let cursor, !isCursor(cursor) { throw .unavailable("the list's cursor is not one of Redis'") }
-    guard case .cluster = nodes.settings.topology else {
+    guard nodes.settings.topology.isCluster else {
       let (list, now) = try await step(script, at: nil, after: cursor ?? "0", more, isUrgent)
       return (list, now, list.cursor == "0" ? nil : list.cursor)
     }
@@ -76,7 +75,7 @@ extension RedisStore {
       writer.argument(Int64(keys.prefix.utf8.count))
       for word in more { writer.argument(word) }
     }
-    guard case .result(let result) = reply.ending, let list = result.list else {
+    guard let list = reply.result?.list else {
       throw .unreadable("Redis' reply to a listing is not a list")
     }
     return (list, reply.now)

@@ -61,7 +61,7 @@ extension RedisStore {
     let outcome = try await outcome(of: reply, id)
     if outcome == .done { nodes.keeper.decided(id) }
     if outcome != .done, kept?.place == .ownKey {
-      nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
+      nodes.send(RedisPlainCommand(["DEL", keys.response(id, RedisRecord.responseKey(token))]), id)
     }
     return outcome
   }

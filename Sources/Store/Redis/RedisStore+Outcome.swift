@@ -35,7 +35,7 @@ extension RedisStore {
   }
 
   func outcome(of reply: ScriptReply, _ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    if case .result(let result) = reply.ending, let record = result.record, record.owner != claim.owner,
+    if let record = reply.result?.record, record.owner != claim.owner,
       record.fingerprint != claim.fingerprint.text,
       record.standing(now: reply.now, response: nil) != .absent
     {
@@ -81,12 +81,8 @@ extension RedisStore {
 
   /// Deletes a response that no record names any more. It would expire.
   func erase(after reply: ScriptReply, of id: RecordID) {
-    guard case .result(let result) = reply.ending, result.word == .erased, let place = result.text,
-      place != "-"
-    else {
-      return
-    }
-    nodes.send(RedisPlainCommand("DEL", keys.response(id, place)), id)
+    guard reply.result?.word == .erased, let place = reply.result?.text, place != "-" else { return }
+    nodes.send(RedisPlainCommand(["DEL", keys.response(id, place)]), id)
   }
 
   /// Creates a granted claim, after the record if there was one before.
@@ -108,14 +104,10 @@ extension RedisStore {
 
 extension ScriptReply {
   var responseKey: String? {
-    guard case .result(let result) = ending else { return nil }
-    return result.record?.responseKey(now: now)
+    result?.record?.responseKey(now: now)
   }
 
-  var isOfReading: Bool {
-    guard case .result(let result) = ending else { return false }
-    return result.word == .view || result.word == .none
-  }
+  var isOfReading: Bool { result.map { $0.word == .view || $0.word == .none } ?? false }
 }
 
 extension ClaimOutcome {

@@ -52,11 +52,6 @@ public struct RedisStore: RecordStore {
     nodes.context.loop.execute { [nodes] in nodes.close() }
   }
 
-  /// Returns if Redis replies now, and throws an error otherwise.
-  public func ping() async throws(StoreError) {
-    try await nodes.readTime()
-  }
-
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
     let reply = try await nodes.run(.renew, .record(claim.id), capacity: 640 + text.utf8.count) {
@@ -74,11 +69,10 @@ public struct RedisStore: RecordStore {
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    guard codec.keepsAsIs(completion.outcome) else {
-      let encoded = try await codec.encoded(completion, of: claim.id, claim.key)
-      return try await completeOrDrop(claim, with: completion, storing: encoded)
-    }
-    return try await completeOrDrop(claim, with: completion, storing: completion)
+    let stored =
+      try await codec.keepsAsIs(completion.outcome)
+      ? completion : codec.encoded(completion, of: claim.id, claim.key)
+    return try await completeOrDrop(claim, with: completion, storing: stored)
   }
 
   /// Completes the record, without the response if that does not get to a Redis that answers others: it would not get
@@ -168,7 +162,7 @@ public struct RedisStore: RecordStore {
     for _ in 0..<Self.maxResponseWrites {
       try await writeResponse(of: kept, id, owner, turn: turn)
       let reply = try await script()
-      if !reply.lacksResponse { return reply }
+      if reply.result?.word != .bare { return reply }
     }
     throw .unavailable(
       "the response is not at the Redis that has its record, although it was just written there")
@@ -188,7 +182,7 @@ public struct RedisStore: RecordStore {
 
   @inline(never)
   private func note(_ reply: ScriptReply, of claim: Claim) {
-    guard reply.isOfLostClaim else { return }
+    guard reply.result?.word == .created else { return }
     nodes.counters.suspected()
     subscriber.alarm.logSuspect(claim.id)
   }
@@ -196,7 +190,7 @@ public struct RedisStore: RecordStore {
   private func eraseResponse(of completion: Completion, _ claim: Claim) {
     guard RedisCompletion(completion).place == .ownKey else { return }
     let place = RedisRecord.responseKey(claim.owner)
-    nodes.send(RedisPlainCommand("DEL", keys.response(claim.id, place)), claim.id)
+    nodes.send(RedisPlainCommand(["DEL", keys.response(claim.id, place)]), claim.id)
   }
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {

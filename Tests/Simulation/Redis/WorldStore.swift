@@ -126,7 +126,7 @@ extension WorldStore {
 
   /// Has every node drop a record from its cache.
   func announce(_ id: RecordID) async {
-    if case .redis(let store) = self { try? await RedisInvalidations(store).announce(id) }
+    if case .redis(let store) = self { try? await store.announce(id) }
   }
 }
 

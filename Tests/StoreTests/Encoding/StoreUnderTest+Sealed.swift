@@ -26,7 +26,7 @@ extension StoreUnderTest {
     let sibling = node.sibling()
     return Opened(
       store: KeyedStore(base: node.store), other: KeyedStore(base: sibling.store),
-      facts: node.store.store.facts, otherFacts: sibling.store.store.facts
+      facts: node.store.store, otherFacts: sibling.store.store
     ) {
       node.close()
       sibling.close()

@@ -247,7 +247,7 @@ struct ClusterTests {
     let cluster = try await SharedCluster.cluster
     try await RedisNode.run(.on(cluster.ports)) { node in
       let sibling = node.sibling()
-      let boards = [node, sibling].map { RedisOpenRecordBoard($0.store.store) }
+      let boards = [node, sibling].map { $0.store.store }
       let (own, other) = (OwnerToken.random(), OwnerToken.random())
       #expect(try await boards[0].lastCount() == nil)
       #expect(try await boards[0].takeTurn(own, for: .seconds(60)))

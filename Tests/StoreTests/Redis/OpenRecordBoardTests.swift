@@ -12,8 +12,8 @@ struct OpenRecordBoardTests {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let sibling = node.sibling()
       defer { sibling.close() }
-      let board = RedisOpenRecordBoard(node.store.store)
-      let other = RedisOpenRecordBoard(sibling.store.store)
+      let board = node.store.store
+      let other = sibling.store.store
       let (own, others) = (OwnerToken.random(), OwnerToken.random())
       #expect(try await board.takeTurn(own, for: .seconds(60)))
       #expect(try await !other.takeTurn(others, for: .seconds(60)))
@@ -32,8 +32,8 @@ struct OpenRecordBoardTests {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let sibling = node.sibling()
       defer { sibling.close() }
-      let board = RedisOpenRecordBoard(node.store.store)
-      let other = RedisOpenRecordBoard(sibling.store.store)
+      let board = node.store.store
+      let other = sibling.store.store
       #expect(try await other.lastCount() == nil)
       try await board.post("1 2 3", for: .seconds(60))
       #expect(try await other.lastCount() == "1 2 3")
@@ -46,8 +46,8 @@ struct OpenRecordBoardTests {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let sibling = node.sibling()
       defer { sibling.close() }
-      let board = RedisOpenRecordBoard(node.store.store)
-      let other = RedisOpenRecordBoard(sibling.store.store)
+      let board = node.store.store
+      let other = sibling.store.store
       #expect(try await !other.takeRepairWish())
       try await board.wishRepair()
       try await other.wishRepair()

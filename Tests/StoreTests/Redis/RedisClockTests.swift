@@ -78,11 +78,11 @@ struct RedisClockTests {
       }
       // Nothing is cached before.
       try await events.until("invalidations arrive", within: .seconds(30)) { $0.last == .up ? true : nil }
-      try await node.store.ping()
+      _ = try await node.store.find(Samples.request().id)
       #expect(events.value == [.up])
       try clock.set(ahead: 60)
       try await until("a reply shows the new time") {
-        try await node.store.ping()
+        _ = try await node.store.find(Samples.request().id)
         return events.value.count > 1
       }
       #expect(events.value[1] == .down)

@@ -140,7 +140,7 @@ struct RedisExaminationTests {
     #expect(try await store.unreadable().isEmpty)
     let filter = RecordFilter(keyDigests: [try #require(origin.keyDigest)])
     #expect(try await store.found(filter) == [claim.id])
-    let (board, turn) = (RedisOpenRecordBoard(store.store), OwnerToken.random())
+    let (board, turn) = (store.store, OwnerToken.random())
     for _ in 0..<2 { _ = try await board.takeTurn(turn, for: .seconds(60)) }
     try await board.post("count", for: .seconds(60))
     #expect(try await board.lastCount() == "count")

@@ -280,17 +280,6 @@ struct RedisHandshakeTests {
     #expect(clock.estimate(at: start + 1000) == nil)
   }
 
-  @Test func `the pause before connecting again doubles, up to two seconds`() {
-    var backoff = RedisBackoff()
-    #expect(
-      (0..<9).map { _ in backoff.failed(fraction: 0.999_999_9).count } == [
-        19, 39, 79, 159, 319, 639, 1279, 1999, 1999,
-      ])
-    #expect(backoff.failed(fraction: 0) == 1)
-    backoff.succeeded()
-    #expect(backoff.failed(fraction: 0.5) == 10)
-  }
-
   @Test(arguments: [
     ("OOM command not allowed when used memory > 'maxmemory'.", "Redis has no memory left"),
     ("MISCONF Errors writing to the AOF file: No space left on device", "Redis cannot write to its disk"),

@@ -32,8 +32,8 @@ extension StoreUnderTest.Opened {
   init(on node: RedisNode) {
     let sibling = node.sibling()
     self.init(
-      store: node.store, other: sibling.store, facts: node.store.store.facts,
-      otherFacts: sibling.store.store.facts
+      store: node.store, other: sibling.store, facts: node.store.store,
+      otherFacts: sibling.store.store
     ) {
       node.close()
       sibling.close()

@@ -139,10 +139,9 @@ public struct RedisExamination: Sendable {
   }
 
   private func conversation(_ address: ServerAddress) -> RedisConversation {
-    var hasURL = false
-    if case .standalone = settings.topology { hasURL = true }
-    return RedisConversation(
-      address: address, login: settings.login, timeout: settings.timeout, hasURL: hasURL)
+    RedisConversation(
+      address: address, login: settings.login, timeout: settings.timeout,
+      hasURL: settings.topology.isStandalone)
   }
 
   /// Examines one server that is to hold records, by keys with a hash tag of its slots, and returns its `INFO` besides.
@@ -161,8 +160,16 @@ public struct RedisExamination: Sendable {
       }
       let tried = Array(replies.dropFirst(looks.count))
       replies = Array(replies.prefix(looks.count))
-      var found = select.isEmpty ? [] : judge(address, database: replies.removeFirst())
-      found += judge(address, firstReplyAfter: conversation.firstAfter)
+      var found: [RedisFinding] = []
+      if !select.isEmpty, case .error(let text) = replies.removeFirst() {
+        let advice = RedisRefusal.advice(text)
+        found.append(.error("\(address): database \(settings.database) cannot be used: \(advice)"))
+      }
+      let (span, limit) = (conversation.firstAfter, settings.timeout)
+      if span > limit {
+        let excess = "\(span.count) ms, longer than store.timeout (\(limit.count) ms)"
+        found.append(.error("\(address): its first reply took \(excess)"))
+      }
       found += judge(address, info: replies[0], time: replies[1])
       if !isReplica { found += judge(address, role: replies[0]) }
       found += judge(address, rights, tried, isReplica: isReplica)
@@ -172,32 +179,15 @@ public struct RedisExamination: Sendable {
     }
   }
 
-  private func judge(_ address: ServerAddress, database reply: RedisValue) -> [RedisFinding] {
-    guard case .error(let text) = reply else { return [] }
-    let fault = "database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"
-    return [.error("\(address): \(fault)")]
-  }
-
-  private func judge(_ address: ServerAddress, firstReplyAfter span: Milliseconds) -> [RedisFinding] {
-    guard span > settings.timeout else { return [] }
-    let limit = settings.timeout.count
-    let fault = "its first reply took \(span.count) ms, longer than store.timeout (\(limit) ms)"
-    return [.error("\(address): \(fault)")]
-  }
-
   private func judge(_ address: ServerAddress, info: RedisValue, time: RedisValue) -> [RedisFinding] {
     var facts = RedisFacts()
     facts.take(info, to: .info)
     var found = facts.doubts.map {
       RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)")
     }
-    switch settings.topology {
-    case .cluster: break
-    case .standalone, .sentinel:
-      if info.info("cluster_enabled") == "1" {
-        found.append(
-          .error("\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
-      }
+    if !settings.topology.isCluster, info.info("cluster_enabled") == "1" {
+      found.append(
+        .error("\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
     }
     if case .array(let parts) = time, let seconds = parts.first?.text.flatMap({ Int64($0) }),
       0...(1 << 40) ~= seconds, abs(seconds - now()) > Self.maxSkew

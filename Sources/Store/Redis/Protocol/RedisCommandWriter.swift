@@ -157,12 +157,7 @@ extension ByteBuffer {
   }
 
   mutating func writeCommand(_ words: [String]) {
-    let capacity = words.reduce(16) { $0 + $1.utf8.count + 16 }
-    writeCommand(capacity: capacity) { writer in
-      writer.byte(0x2A)
-      writer.number(words.count)
-      writer.literal("\r\n")
-      for word in words { writer.argument(word) }
-    }
+    let command = RedisPlainCommand(words)
+    writeCommand(capacity: command.capacity, command.write)
   }
 }

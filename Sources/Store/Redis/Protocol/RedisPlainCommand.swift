@@ -14,12 +14,10 @@ struct RedisPlainCommand {
   let capacity: Int
   let write: (inout RedisCommandWriter) -> Void
 
-  init(capacity: Int, write: @escaping (inout RedisCommandWriter) -> Void) {
-    self.capacity = capacity
-    self.write = write
-  }
+}
 
-  init(_ words: String...) {
+extension RedisPlainCommand {
+  init(_ words: [String]) {
     self.init(capacity: words.reduce(16) { $0 + $1.utf8.count + 16 }) { writer in
       writer.byte(0x2A)
       writer.number(words.count)

@@ -100,19 +100,11 @@ extension ScriptReply {
     }
   }
 
-  var hasOnlyRead: Bool {
-    guard case .result(let result) = ending else { return false }
-    return result.word == .standing || result.word == .view
-  }
+  /// The longer reply; `nil` for any other ending.
+  var result: ScriptResult? { if case .result(let result) = ending { result } else { nil } }
 
   /// Whether the script has made its change now, not earlier.
-  var isFirst: Bool {
-    switch ending {
-    case .done: true
-    case .result(let result): result.word == .created
-    case .refused, .redirected, .lost, .unwritten, .timedOut: false
-    }
-  }
+  var isFirst: Bool { if case .done = ending { true } else { result?.word == .created } }
 
   init(_ reply: borrowing HiredisReply) {
     if reply.kind == .integer, let now = StoreInstant(received: reply.integer) {
@@ -134,19 +126,5 @@ extension ScriptResult {
   func standing(now: StoreInstant, response: Outcome?) throws(StoreError) -> Standing {
     if let unreadable { throw .unreadable(unreadable) }
     return record?.standing(now: now, response: response) ?? .absent
-  }
-}
-
-extension ScriptReply {
-  /// Whether the record was not written because its response is not at the server.
-  var lacksResponse: Bool {
-    guard case .result(let result) = ending else { return false }
-    return result.word == .bare
-  }
-
-  /// Whether Redis had no record of a claim that was granted.
-  var isOfLostClaim: Bool {
-    guard case .result(let result) = ending else { return false }
-    return result.word == .created
   }
 }

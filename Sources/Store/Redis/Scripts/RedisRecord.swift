@@ -103,13 +103,7 @@ final class RedisRecord: Sendable {
     }
   }
 
-  static func responseKey(_ owner: OwnerToken) -> String {
-    let digits = [owner.high, owner.low].map { word in
-      let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-    return "r:" + digits.joined()
-  }
+  static func responseKey(_ owner: OwnerToken) -> String { "r:" + owner.high.hexText + owner.low.hexText }
 
   private static func token(_ word: UnsafeRawBufferPointer) -> OwnerToken? {
     guard !word.isEmpty, word.count <= 32 else { return nil }

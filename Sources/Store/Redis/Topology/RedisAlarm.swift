@@ -28,7 +28,7 @@ final class RedisAlarm: Sendable {
   private let writesMayComeUntil = Atomic<Int64>(0)
 
   /// The longest time until another process is connected again.
-  private static let reconnection = RedisLink.attemptSpan + RedisBackoff.maxPause
+  private static let reconnection = RedisLink.attemptSpan + RedisLink.maxPause
 
   private var changedAt: BootInstant? {
     let nanoseconds = changedAtNanoseconds.load(ordering: .relaxed)

@@ -37,6 +37,9 @@ public struct RedisEndpointSettings: Sendable {
     case sentinel([ServerAddress], master: String, login: RedisLogin)
     /// Some nodes of a cluster, which name all others.
     case cluster([ServerAddress])
+
+    var isStandalone: Bool { if case .standalone = self { true } else { false } }
+    var isCluster: Bool { if case .cluster = self { true } else { false } }
   }
 
   /// The address of a standalone server; of another topology the first address that is configured.

@@ -3,13 +3,9 @@ import Platform
 
 /// The announcements of changed records to all nodes of a namespace on one Redis. The scripts announce each change,
 /// too, but only these report that Semel may not publish. Safe to use from any task.
-public struct RedisInvalidations: CacheInvalidations {
-  private let store: RedisStore
-
-  public init(_ store: RedisStore) { self.store = store }
-
+extension RedisStore: CacheInvalidations {
   public func announce(_ id: RecordID) async throws(StoreError) {
-    _ = try await store.reply(to: ["PUBLISH", store.keys.invalidations, id.text])
+    _ = try await reply(to: ["PUBLISH", keys.invalidations, id.text])
   }
 }
 

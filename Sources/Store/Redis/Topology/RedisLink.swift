@@ -45,7 +45,10 @@ final class RedisLink: @unchecked Sendable {
   private var attempt = 0
   private var hasStood = false
   private var state = State.closed
-  private var backoff = RedisBackoff()
+  /// The largest bound of a pause before reconnecting, for operators who have repaired Redis.
+  static let maxPause: Milliseconds = 2000
+  /// The bounds of these pauses, in milliseconds. The first is a few times what a connection to another zone takes.
+  private var backoff = Backoff(first: 20, max: maxPause.count)
   private var attemptLimit: Scheduled<Void>?
   private var attemptDeadline = LateReplyDeadline()
   private(set) var attemptedAt: BootInstant?
@@ -296,7 +299,7 @@ extension RedisLink {
     let before = outage
     outage = nil
     failedAttemptAt = nil
-    backoff.succeeded()
+    backoff.reset()
     counters.connected(isAgain: hasStood)
     let isBack = hasStood
     hasStood = true
@@ -331,8 +334,7 @@ extension RedisLink {
     guard case .connecting(_?, let handshake) = state, !handshake.hasReply, !hasStood else {
       return fail(reason)
     }
-    var hasURL = false
-    if purpose != .sentinel, case .standalone = settings.topology { hasURL = true }
+    let hasURL = purpose != .sentinel && settings.topology.isStandalone
     fail(reason + settings.login.tlsQuestion(after: end, hasURL: hasURL))
   }
 
@@ -345,10 +347,9 @@ extension RedisLink {
     }
     state = .waiting
     attemptLimit?.cancel()
-    let span = backoff.failed(fraction: Double.random(in: 0..<1))
-    retry = context.loop.scheduleTask(in: .milliseconds(span.count)) {
-      self.connect()
-    }
+    // At random, so that many nodes do not reconnect at the same moment.
+    let span = Int64.random(in: 1..<backoff.next())
+    retry = context.loop.scheduleTask(in: .milliseconds(span)) { self.connect() }
   }
 
   private func drop(_ state: State, _ reason: String) {

@@ -13,5 +13,7 @@ protocol RedisLinkUser: AnyObject {
 }
 
 extension RedisLinkUser {
+  func linkReadAll() {}
   func linkWillWrite() {}
+  func linkWrote() {}
 }

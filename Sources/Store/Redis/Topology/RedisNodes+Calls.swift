@@ -56,7 +56,6 @@ extension RedisNodes {
   ) async throws(StoreError) -> ScriptReply {
     while true {
       copies.beginAnew(at: BootInstant.now)
-      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
       if script == .claim, let left = try Self.pause(at: pipeline, after: copies) {
         await context.sleep(milliseconds: left.count + 1)
@@ -114,7 +113,6 @@ extension RedisNodes {
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
     var copies = newAttempts()
     while true {
-      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
       let reply = await withUnsafeContinuation { waiter in
         pipeline.append(command, copies.deadline, isAsking: isAsking) { waiter.resume(returning: $0) }
@@ -158,27 +156,10 @@ extension RedisNodes {
     for master in masters { master.query(["PUBLISH", channel, message]) { _ in } }
   }
 
-  func readTime() async throws(StoreError) {
-    var copies = newAttempts()
-    while true {
-      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
-      let (pipeline, _) = try await node(.any, nil, &copies)
-      let reply = await withUnsafeContinuation { continuation in
-        pipeline.readTime { continuation.resume(returning: $0) }
-      }
-      switch reply {
-      case .error(let text)?: throw RedisRefusal.error(text)
-      case nil: _ = try copies.ended(.lost("Redis gave no reply"))
-      default: return
-      }
-    }
-  }
-
   /// The reply to a command that is no script, which is not repeated.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
     var copies = newAttempts()
     while true {
-      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, nil, &copies)
       let reply = await withUnsafeContinuation { continuation in
         pipeline.query(words, isAsking: isAsking) { continuation.resume(returning: $0) }
@@ -195,6 +176,7 @@ extension RedisNodes {
   func node(
     _ route: RedisRoute, _ script: RedisScript?, _ copies: inout CommandAttempts
   ) async throws(StoreError) -> (RedisPipeline, isAsking: Bool) {
+    guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
     switch copies.takeNext() {
     case .byMap: break
     case .later(let pause):

@@ -49,15 +49,12 @@ final class RedisNodes: @unchecked Sendable {
     keys = RedisKeys(namespace: settings.namespace)
     turns = ResponseTurns(timers: context.timers)
     comparison = RedisConditions(settings).comparison
-    switch settings.topology {
-    case .cluster: single = nil
-    case .sentinel:
-      single = Self.pipeline(
-        context, settings, at: nil, counters, isOnly: true, logger, subscriber, shared)
-    case .standalone:
-      single = Self.pipeline(
-        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, shared)
-    }
+    single =
+      settings.topology.isCluster
+      ? nil
+      : Self.pipeline(
+        context, settings, at: settings.topology.isStandalone ? settings.address : nil, counters, logger,
+        subscriber, shared)
     single?.didChange = { [self] in
       counters.publish(topology: topologyText)
       changed()
@@ -73,20 +70,19 @@ final class RedisNodes: @unchecked Sendable {
 
   private static func pipeline(
     _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: ServerAddress?,
-    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber,
-    _ shared: SharedClaims
+    _ counters: RedisCounters, _ logger: Logger, _ subscriber: RedisSubscriber, _ shared: SharedClaims
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
-      isOnly: isOnly, presences: subscriber.presences, logger: logger)
-    return RedisPipeline(context: context, link: link, subscriber: subscriber, shared: shared)
+      isOnly: !settings.topology.isCluster, presences: subscriber.presences, logger: logger)
+    return RedisPipeline(link: link, subscriber: subscriber, shared: shared)
   }
 
   func start() {
     context.loop.assertInEventLoop()
     guard !isClosed else { return }
     single?.start()
-    guard case .cluster = settings.topology else { return }
+    guard settings.topology.isCluster else { return }
     connectToSeeds()
     watchMap()
   }
@@ -113,8 +109,7 @@ final class RedisNodes: @unchecked Sendable {
   func pipeline(at address: ServerAddress) -> RedisPipeline {
     context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
-    let made = Self.pipeline(
-      context, settings, at: address, counters, isOnly: false, logger, subscriber, shared)
+    let made = Self.pipeline(context, settings, at: address, counters, logger, subscriber, shared)
     pipelines[address] = made
     made.take(comparison)
     guard !isClosed else { return made }

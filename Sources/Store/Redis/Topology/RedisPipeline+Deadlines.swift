@@ -68,16 +68,12 @@ extension RedisPipeline {
   }
 
   struct Pending {
-    enum Kind {
-      case script
-      case other
-    }
-
     /// The receiver; `nil` if nobody waits any more, and the reply only takes its place in the order.
     var waiter: Waiter?
     var deadline: BootInstant
     var sentAt: BootInstant
-    let kind: Kind
+    /// A script's reply has the store's time.
+    var isScript = false
     /// Whether the command's change counts only once replicas have it.
     var awaitsReplicas = false
     /// The record of a script, if replicas are demanded.

@@ -22,7 +22,7 @@ extension RedisPipeline {
 
   /// The redirection in an error of a cluster's node.
   func refusal(in text: String) -> ClusterRefusal? {
-    guard case .cluster = settings.topology, let address = link.address else { return nil }
+    guard settings.topology.isCluster, let address = link.address else { return nil }
     return ClusterRefusal(text, from: address)
   }
 }

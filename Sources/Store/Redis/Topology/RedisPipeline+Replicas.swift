@@ -11,7 +11,7 @@ extension RedisPipeline {
     link.counters.countRoundTrip()
     // It ends with the connection: the scripts that it covers have deadlines of their own.
     let never = BootInstant(nanoseconds: .max)
-    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, kind: .other))
+    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now))
     unwritten += 1
     arm(at: now + waits.maxWait)
   }

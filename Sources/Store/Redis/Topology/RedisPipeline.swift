@@ -42,11 +42,9 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The history of the promotion that caches and owners were told of over this connection.
   var alarmedHistory: String?
 
-  init(
-    context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims
-  ) {
+  init(link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims) {
     self.shared = shared
-    self.context = context
+    context = link.context
     self.link = link
     self.subscriber = subscriber
     settings = link.settings
@@ -120,8 +118,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var name: String { link.address.map { "\($0)" } ?? "Redis" }
 
   func named(_ reason: String) -> String {
-    guard case .cluster = settings.topology else { return reason }
-    return "\(name): \(reason)"
+    settings.topology.isCluster ? "\(name): \(reason)" : reason
   }
 
   func named(_ facts: RedisFacts) -> RedisFacts {
@@ -140,7 +137,7 @@ extension RedisPipeline {
     link.append { $0.writeCommand(words) }
     let now = BootInstant.now
     let deadline = now + settings.timeout
-    pending.append(Pending(waiter: .value(onReply), deadline: deadline, sentAt: now, kind: .other))
+    pending.append(Pending(waiter: .value(onReply), deadline: deadline, sentAt: now))
     unwritten += 1
     arm(at: deadline)
   }
@@ -155,8 +152,7 @@ extension RedisPipeline {
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
-    pending.append(
-      Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now, kind: .other))
+    pending.append(Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now))
     unwritten += 1
     arm(at: deadline)
   }
@@ -164,7 +160,7 @@ extension RedisPipeline {
   private func appendAsking() {
     link.append { $0.writeCommand(["ASKING"]) }
     let now = BootInstant.now
-    pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now, kind: .other))
+    pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now))
     unwritten += 1
   }
 
@@ -197,7 +193,7 @@ extension RedisPipeline {
       }
     }
     link.counters.countRoundTrip()
-    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script)
+    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now, isScript: true)
     if let waits {
       command.id = id
       command.awaitsReplicas = script.awaitsReplicas
@@ -216,11 +212,10 @@ extension RedisPipeline {
   }
 
   /// Reads the server's time.
-  func readTime(onReply: @escaping (RedisValue?) -> Void = { _ in }) {
+  func readTime() {
     let sentAt = BootInstant.now
     query(RedisHandshake.Step.clock.command) { [self] reply in
       if let reply { takeTime(reply, sentAt: sentAt) }
-      onReply(reply)
     }
   }
 
@@ -276,7 +271,7 @@ extension RedisPipeline {
     case .replicas(let waits): return replicasReplied(reply.value, waits, at: receivedAt)
     case .task, .call, nil: break
     }
-    guard command.kind == .script else { return }
+    guard command.isScript else { return }
     var scriptReply = ScriptReply(reply)
     if scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
     figures?.replied(after: receivedAt.nanoseconds - command.sentAt.nanoseconds)

@@ -314,9 +314,6 @@ extension RedisSubscriber {
     }
   }
 
-  func linkReadAll() {}
-  func linkWrote() {}
-
   func linkIsDown(_ reason: String) {
     context.loop.assertInEventLoop()
     expected.removeAll()

@@ -89,8 +89,7 @@ struct SlotMap: Equatable {
       }
       next = run.slots.upperBound + 1
     }
-    let digits = String(hash, radix: 16)
-    return String(repeating: "0", count: Self.digestLength - digits.count) + digits
+    return hash.hexText
   }
 
   private static func range(_ value: RedisValue, from node: ServerAddress) -> (

@@ -98,7 +98,8 @@ final class ReplicaWaits {
       return false
     }
     held.append(Held(reply: reply, id: id, deadline: deadline, isCovered: false, pass: pass))
-    if !reply.hasOnlyRead { coverAll() }
+    // Any other script has written.
+    if reply.result?.word != .standing, reply.result?.word != .view { coverAll() }
     if !isAwaited {
       proof.wrote()
       needsWrite()

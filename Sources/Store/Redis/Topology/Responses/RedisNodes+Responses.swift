@@ -35,12 +35,9 @@ extension RedisNodes {
     if let reading = readings[key] { return try await reading.result(for: reader).get() }
     let reading = ResponseReading(for: reader)
     readings[key] = reading
-    let result: ResponseReading.Result
-    do throws(StoreError) {
-      result = .success(try await read(key, of: id, turn: reader?.turn ?? 0, reading))
-    } catch {
-      result = .failure(error)
-    }
+    let result = await ResponseReading.Result(awaiting: { () async throws(StoreError) in
+      try await read(key, of: id, turn: reader?.turn ?? 0, reading)
+    })
     readings[key] = nil
     reading.end(result)
     return try result.get()
@@ -54,7 +51,7 @@ extension RedisNodes {
     }
     defer { turns.end(place) }
     guard reading.isWanted else { throw .busy("the client is gone") }
-    guard case .value(let bytes) = try await exchange(RedisPlainCommand("GET", key), id) else { return nil }
+    guard case .value(let bytes) = try await exchange(RedisPlainCommand(["GET", key]), id) else { return nil }
     return bytes
   }
 

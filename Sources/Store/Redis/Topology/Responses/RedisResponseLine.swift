@@ -101,8 +101,6 @@ extension RedisResponseLine {
 
   func linkReadAll() { replyDeadline.hasRead() }
 
-  func linkWrote() {}
-
   /// Ends the line, which the next command opens again.
   func linkIsDown(_ reason: String) { end(reason) }
 }

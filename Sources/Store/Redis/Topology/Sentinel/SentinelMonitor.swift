@@ -142,9 +142,6 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     requestedAt = nil
     if !isLeaving { perform(machine.failed(reason)) }
   }
-
-  func linkReadAll() {}
-  func linkWrote() {}
 }
 
 /// The subscription to pushes about new masters. Confined to its loop.
@@ -178,6 +175,4 @@ private final class SentinelNews: RedisLinkUser {
   }
 
   func linkIsDown(_ reason: String) {}
-  func linkReadAll() {}
-  func linkWrote() {}
 }

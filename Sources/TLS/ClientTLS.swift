@@ -9,27 +9,25 @@ import Wire
 public final class ClientTLS: Sendable {
   private struct State {
     var context: NIOSSLContext
-    /// The files' stamps when they were last read, for good or bad.
+    /// The files' stamps when they were last read.
     var stamps: [FileStatus?]
   }
 
   public let files: ClientTLSFiles
-  /// The protocols that are offered by ALPN.
   private let protocols: [String]
   private let state: Mutex<State>
   private let renewals = Atomic(0)
 
-  /// Reads the files, so that unusable ones are reported before the first connection.
+  /// Reads the files. Unusable ones are reported before the first connection.
   public init(_ files: ClientTLSFiles, protocols: [String] = []) throws(TLSFault) {
     self.files = files
     self.protocols = protocols
-    // The stamps are taken before the files are read, so that a change in between is noticed at the next look.
+    // Taken before the files are read, so that a change in between is noticed.
     let stamps = Self.stamps(of: files)
     state = Mutex(State(context: try files.context(protocols: protocols), stamps: stamps))
   }
 
-  /// The number of times that renewed files were taken into use. Connections that were made under a lower number have
-  /// verified the server by earlier files, or shown it an earlier certificate.
+  /// The number of times that renewed files were taken into use: connections of a lower number are by earlier files.
   public var generation: Int { renewals.load(ordering: .acquiring) }
 
   /// Returns the TLS handler of a new connection.
@@ -57,8 +55,7 @@ public final class ClientTLS: Sendable {
     return try handler(for: host)
   }
 
-  /// Reads the files again if they have changed, for good or bad, since they were last read. While they cannot be used,
-  /// for example because they are being replaced one by one, the earlier ones stay in use.
+  /// Reads the files again if they have changed. While they cannot be used, the earlier ones stay in use.
   ///
   /// - Returns: True if they were taken into use.
   @discardableResult
@@ -81,8 +78,7 @@ public final class ClientTLS: Sendable {
 }
 
 extension ClientTLSFiles {
-  /// Reads the files and creates the TLS context for connections: TLS 1.2 or later, with the server's certificate
-  /// verified. `ClientTLS` verifies its name.
+  /// Reads the files and creates the TLS context: TLS 1.2 or later, the server's certificate verified but for its name.
   public func context(protocols: [String] = []) throws(TLSFault) -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv12

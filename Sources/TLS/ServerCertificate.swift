@@ -6,7 +6,6 @@ import Synchronization
 public final class ServerCertificate: Sendable {
   private struct State {
     var context: NIOSSLContext
-    /// The files' stamps when they were last checked.
     var stamps: [FileStatus?]
   }
 
@@ -15,7 +14,7 @@ public final class ServerCertificate: Sendable {
 
   public init(_ files: TLSFiles) throws(TLSFault) {
     self.files = files
-    // The stamps are taken before the files are read, so that a change in between is noticed at the next check.
+    // Taken before the files are read, so that a change in between is noticed.
     let stamps = Self.stamps(of: files)
     state = Mutex(State(context: try files.context(), stamps: stamps))
   }

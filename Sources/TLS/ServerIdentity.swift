@@ -3,11 +3,8 @@ import SwiftASN1
 import Wire
 import X509
 
-/// The one name or address that a server's certificate must have (RFC 9525).
-///
-/// Semel checks it itself. SwiftNIO would also accept a certificate with the IP address that the name resolved to, so
-/// that whoever owns an address could pose as every name; and the subject's common name, which HTTP's clients must not
-/// use (RFC 9110, section 4.3.4).
+/// The one name or address that a server's certificate must have (RFC 9525). SwiftNIO would also accept the IP address
+/// that the name resolved to, which its owner could pose by, and the common name (RFC 9110, section 4.3.4).
 enum ServerIdentity: Equatable, Sendable {
   /// A host name in lower case, without the dot at its end.
   case name(String)
@@ -21,7 +18,6 @@ enum ServerIdentity: Equatable, Sendable {
     }
   }
 
-  /// Whether the certificate, whose signature has been checked, has the name or address.
   func isProven(by certificate: NIOSSLCertificate) -> Bool {
     guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
       let names = try? parsed.extensions.subjectAlternativeNames
@@ -29,7 +25,6 @@ enum ServerIdentity: Equatable, Sendable {
     return isAmong(names)
   }
 
-  /// Whether one of the alternative names is this one.
   func isAmong(_ names: some Sequence<GeneralName>) -> Bool {
     names.contains { candidate in
       switch (self, candidate) {
@@ -40,7 +35,7 @@ enum ServerIdentity: Equatable, Sendable {
     }
   }
 
-  /// Whether the name is the pattern, or the pattern has a wildcard for the name's first label (RFC 9525, section 6.3).
+  /// Whether the name is the pattern, or has its wildcard for the first label (RFC 9525, section 6.3).
   private static func matches(_ name: String, _ pattern: String) -> Bool {
     guard isHostName(name) else { return false }
     guard pattern.hasPrefix("*.") else { return name == pattern }
@@ -48,7 +43,7 @@ enum ServerIdentity: Equatable, Sendable {
     return name[dot...] == pattern.dropFirst()
   }
 
-  /// Whether the text has no bytes but those of host names. International names are written in ASCII (`xn--`).
+  /// Whether the text has no bytes but those of host names.
   private static func isHostName(_ text: String) -> Bool {
     !text.isEmpty
       && text.utf8.allSatisfy { byte in
@@ -67,7 +62,6 @@ enum ServerIdentity: Equatable, Sendable {
   }
 }
 
-/// The server has proven to be another one than the one that was meant.
 struct ServerIdentityMismatch: Error, CustomStringConvertible {
   var description: String { "the server's certificate has not the name or address that it must have" }
 }

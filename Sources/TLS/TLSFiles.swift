@@ -56,8 +56,7 @@ extension TLSFault {
 }
 
 extension TLSFiles {
-  /// The cipher suites for TLS 1.2: authenticated encryption with forward secrecy, as HTTP/2 requires (RFC 9113,
-  /// appendix A). TLS 1.3 has no others.
+  /// The cipher suites for TLS 1.2, with forward secrecy, as HTTP/2 requires (RFC 9113, appendix A).
   private static let cipherSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
   /// Reads the files and creates the TLS context for connections.
@@ -71,8 +70,7 @@ extension TLSFiles {
     configuration.applicationProtocols = ["h2", "http/1.1"]
     if let clientCA {
       configuration.trustRoots = .certificates(try Self.certificates(at: clientCA, .clientCA))
-      // A client without a certificate is refused only on a route that requires one; an invalid certificate ends the
-      // handshake.
+      // Without a certificate a client is refused only on a route that requires one.
       configuration.certificateVerification = .optionalVerification
       configuration.sendCANameList = true
     }
@@ -83,9 +81,7 @@ extension TLSFiles {
     }
   }
 
-  /// The reason why clients refuse the certificate at this time; `nil` if its dates are no reason.
-  ///
-  /// - Parameter now: The seconds since 1970.
+  /// The reason why clients refuse the certificate at `now`, in seconds since 1970; `nil` if its dates are none.
   public func doubt(at now: Int = WallClock.seconds()) -> String? {
     guard let own = (try? Self.certificates(at: certificate, .certificate))?.first else { return nil }
     if now >= own.notValidAfter { return "ended on \(Self.text(own.notValidAfter)): clients refuse it" }
@@ -95,7 +91,6 @@ extension TLSFiles {
     return nil
   }
 
-  /// A time in seconds since 1970 as a date, `2026-01-31`.
   private static func text(_ second: time_t) -> String {
     var second = second
     var parts = tm()

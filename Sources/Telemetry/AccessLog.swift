@@ -7,15 +7,12 @@ public struct AccessLog: Sendable {
   private let format: LogFormat
   /// Whether any entry is written.
   public let isEnabled: Bool
-  /// The sampling interval of replays: one of this many is written. 0 writes none.
+  /// The sampling interval of replays.
   private let replaySample: Int
   private let replays = ReplayCount()
   private let refusals = Refusals()
 
-  /// Creates an access log.
-  ///
   /// - Parameter replaySample: The sampling interval of replays: one of this many is written, and 0 writes none.
-  ///   Requests with any other outcome are always written.
   public init(sink: LogSink, format: LogFormat, isEnabled: Bool, replaySample: Int = 1) {
     self.sink = sink
     self.format = format
@@ -23,12 +20,12 @@ public struct AccessLog: Sendable {
     self.replaySample = replaySample
   }
 
-  /// Writes the entry of an ended request, unless the log is disabled or sampling omits it, or too many like it come
-  /// from strangers.
+  /// Writes the entry of an ended request, unless the log is disabled, sampling omits it, or too many come from
+  /// strangers.
   ///
   /// - Parameters:
   ///   - now: The time of a monotonic clock, in nanoseconds.
-  ///   - line: The memory in which the entry is formatted: the caller's own, so that an entry needs none of its own.
+  ///   - line: The caller's memory in which the entry is formatted.
   /// - Returns: Whether to call `writeLeftOut` in a second.
   public func write(
     _ entry: borrowing AccessLogEntry, now: @autoclosure () -> UInt64, in line: inout LogLine
@@ -80,7 +77,6 @@ public struct AccessLog: Sendable {
     sink.write(line.end())
   }
 
-  /// Adds the facts that explain the outcome, and those by which its record is found.
   private func addDetails(of entry: borrowing AccessLogEntry, to line: inout LogLine) {
     if let refusal = entry.refusal { line.add("reason", refusal.text) }
     if let loss = entry.loss { line.add("cause", loss.rawValue) }
@@ -101,12 +97,10 @@ public struct AccessLog: Sendable {
   }
 }
 
-/// The refused requests without a known caller, over all event loops.
 private final class Refusals: Sendable {
   let pace = Mutex(RefusalPace())
 }
 
-/// The number of replays so far, which decides the sampling.
 private final class ReplayCount: Sendable {
   private let count = Atomic<Int>(0)
 

@@ -1,19 +1,15 @@
 import Idempotency
 
-/// The facts about one ended request, for its entry in the access log and for the metrics.
-///
-/// It never contains a key, a token or a body. It is noncopyable because a copy retains each of its strings, and every
-/// request would pay for several.
+/// The facts about one ended request, for the access log and for the metrics: no key, no token and no body.
+/// Noncopyable, since a copy would retain each string.
 public struct AccessLogEntry: ~Copyable, Sendable {
   /// The name of the route; `nil` if the request matched none.
   public var route: String?
-  /// The row of the metrics that counts the request: the route's, as `Metrics.number(ofRoute:)` returns it, or 0, that
-  /// of the requests without a route.
+  /// The row of the metrics that counts the request, by `Metrics.number(ofRoute:)`; 0 without a route.
   public var routeNumber = 0
   /// The route's path template, such as `/v1/orders/{id}`; `nil` if the route has none. Never the request's own path.
   public var pathTemplate: String?
-  /// The client's address: the forwarded one if the proxy in front is trusted. `nil` for a Unix socket,
-  /// and until the entry is needed.
+  /// The client's address, as forwarded by a trusted proxy; `nil` for a Unix socket, and until the entry is needed.
   public var client: String?
   /// The request's method, as the client spelt it; `nil` until the entry is needed.
   public var method: String?
@@ -45,11 +41,9 @@ public struct AccessLogEntry: ~Copyable, Sendable {
   public var callerDigest: String?
   /// Whether both digests are by the secret of all nodes, as those in records are.
   public var hasSharedDigests = false
-  /// The way in which the outcome of the request's attempt, or of the one that it was refused for, was lost; `nil` if
-  /// none was.
+  /// The way in which the outcome of the request's attempt, or of that it was refused for, was lost.
   public var loss: LossCause?
-  /// The record's ID, as sent to the backend, by which an operator finds the record; `nil` if the request has no
-  /// record.
+  /// The record's ID, as sent to the backend; `nil` if the request has no record.
   public var recordID: RecordID?
   /// The number of a batch's items; `nil` for any other request.
   public var items: Int?

@@ -20,9 +20,8 @@ public final class Counters: Sendable {
     }
   }
 
-  /// Numbers of the present moment, on which the decision to admit a request or a connection depends.
-  ///
-  /// They are not swift-metrics gauges, because the caller that changes one needs its new value.
+  /// Numbers of the present moment, by which requests are admitted: no swift-metrics gauges, as the new value is
+  /// needed.
   public enum Gauge: Int, CaseIterable, Sendable {
     case inFlight, openConnections, waiting, bodyBytes, unreadBytes
 
@@ -37,7 +36,7 @@ public final class Counters: Sendable {
     }
   }
 
-  /// One number in an object of its own, so that event loops do not contend for a cache line.
+  /// One number, in an object of its own against contention.
   private final class Cell: Sendable {
     let value = Atomic<Int>(0)
   }
@@ -45,9 +44,7 @@ public final class Counters: Sendable {
   private let counts: [Counter]
   private let gauges = Gauge.allCases.map { _ in Cell() }
 
-  /// Creates the counters.
-  ///
-  /// - Parameter registry: The registry of the counters, which are on its page from now on.
+  /// Creates the counters, which are on the registry's page from now on.
   public init(registry: MetricRegistry) { counts = Name.allCases.map { registry.counter($0.family) } }
 
   /// Raises a counter by one.

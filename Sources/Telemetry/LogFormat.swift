@@ -5,12 +5,9 @@ import Wire
 /// The format of log entries: one JSON object, or `name=value` pairs, per line.
 public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 
-/// A log entry under construction.
-///
-/// Members keep their order and are escaped, so that data from a client cannot forge an entry. A member is one step of
-/// the array's, since each step costs as much as the bytes of a short member.
+/// A log entry under construction. Members keep their order and are escaped, so that data from a client cannot forge
+/// one. A member is one step of the array's, since each step costs as much as its bytes.
 public struct LogLine {
-  /// The length that an entry of the access log rarely exceeds, in bytes.
   private static let usualLength = 512
 
   /// The entry so far.
@@ -110,11 +107,9 @@ public struct LogLine {
   }
 }
 
-// The form of a member.
 extension LogLine {
   private var isFirst: Bool { bytes.count == (format == .json ? 1 : 0) }
 
-  /// Adds a member whose value is `length` plain bytes, which the caller writes, in quotes.
   private mutating func addQuoted(
     _ name: StaticString, length: Int, _ writeText: (UnsafeMutableRawPointer) -> Void
   ) {
@@ -126,11 +121,7 @@ extension LogLine {
     }
   }
 
-  /// Adds a member.
-  ///
-  /// - Parameters:
-  ///   - longest: The maximum length of the value.
-  ///   - writeValue: Writes the value, and returns its length.
+  /// Adds a member, whose value is at most `longest` bytes and written by `writeValue`, which returns its length.
   @inline(__always)
   private mutating func add(
     _ name: StaticString, longest: Int, _ writeValue: (UnsafeMutableRawPointer) -> Int
@@ -148,7 +139,7 @@ extension LogLine {
     }
   }
 
-  /// Writes a member's name and what is around it, and returns the place of its value.
+  /// Writes a member's name and what is around it. Returns the place of its value.
   private static func writeName(
     _ name: StaticString, of format: LogFormat, isFirst: Bool, to start: UnsafeMutableRawPointer
   ) -> UnsafeMutableRawPointer {

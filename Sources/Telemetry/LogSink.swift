@@ -4,49 +4,38 @@ import Synchronization
 
 /// Takes whole log entries from any thread and writes them to a file descriptor from a thread of its own.
 ///
-/// An entry costs its copy and a short lock; a slow reader of the log never delays a request. The first entry of a
-/// batch wakes the writing thread, which then pauses for others: it writes after the pause, or as soon as `batchLength`
-/// bytes wait, an urgent entry comes, or somebody waits for what was taken so far. So a busy process pays for a switch
-/// and a `write` some dozens of times a second, and not with each request.
+/// A slow reader of the log never delays a request. The first entry of a batch wakes the writing thread, which pauses
+/// for others until `batchLength` bytes wait, an urgent entry comes, or somebody waits. Entries that exceed `capacity`,
+/// or that the descriptor refuses, are dropped and counted; the next batch ends in an entry with their number.
 ///
-/// Entries that exceed `capacity`, and entries that the descriptor refuses, are dropped and counted; the next batch
-/// ends in an entry with their number. A mutex guards its state, a POSIX one, since the writing thread sleeps on a
-/// condition variable; hence `@unchecked Sendable`.
+/// A POSIX mutex guards its state, since the writing thread sleeps on a condition; hence `@unchecked Sendable`.
 public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
-    /// Whether they are written without a further pause.
     var isDue = false
-    /// The number of batches that the writing thread took.
     var batches = 0
     var dropped = 0
     var droppedInAll = 0
-    /// The number of sleeps because the descriptor had no room.
     var sleeps = 0
   }
 
-  /// The number of bytes that are written without a further pause. It is half of what an empty pipe takes (`pipe(7)`),
-  /// so that a batch fits beside the one before.
+  /// The number of bytes that are written without a further pause: half of what an empty pipe takes (`pipe(7)`).
   static let batchLength = 32 << 10
-  /// The longest sleep between two attempts to write to a descriptor that takes nothing, in milliseconds.
+  /// The longest sleep before another attempt to write.
   private static let maxPollMilliseconds: Int32 = 1000
 
   private let descriptor: Int32
   private let capacity: Int
-  /// The longest pause before a batch is written, in milliseconds.
   private let pause: Int
-  /// The format of its own entries.
   private let format: LogFormat
-  /// The entries that wait. Guarded by `lock`.
   private var pending = Pending()
-  /// The number of bytes that were taken, and the number of those that were written or refused. Changed under `lock`; a
-  /// thread that crashes reads them without it.
+  /// The bytes that were taken, and those that were written or refused. A thread that crashes reads them without
+  /// `lock`.
   private let taken = Atomic<Int>(0)
   private let written = Atomic<Int>(0)
-  /// Whether the last line written lacks its line feed. Used by the writing thread alone.
+  /// Whether the last line written lacks its line feed.
   private var isMidLine = false
-  /// The number that the sink's own entry at the end of the present batch states; 0 if it has none. Used by the writing
-  /// thread alone.
+  /// The number in the sink's own entry at the end of the present batch; 0 without.
   private var reported = 0
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let filled: UnsafeMutablePointer<pthread_cond_t>
@@ -55,11 +44,8 @@ public final class LogSink: @unchecked Sendable {
   /// Creates a sink and starts its writing thread.
   ///
   /// - Parameters:
-  ///   - descriptor: The file descriptor that entries are written to; standard output by default.
-  ///   - capacity: The maximum number of bytes that wait to be written; 8 MiB, which is some 30,000 entries, by
-  ///     default.
-  ///   - pause: The longest pause before a batch is written, in milliseconds; 20, which nobody who reads a log notices,
-  ///     by default.
+  ///   - capacity: The maximum number of bytes that wait to be written, some 30,000 entries by default.
+  ///   - pause: The longest pause before a batch is written, in milliseconds.
   ///   - format: The format of the sink's own entries.
   public init(
     descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20, pause: Int = 20, format: LogFormat = .json
@@ -72,7 +58,7 @@ public final class LogSink: @unchecked Sendable {
     filled = .allocate(capacity: 1)
     progressed = .allocate(capacity: 1)
     pthread_mutex_init(lock, nil)
-    // Both waits have a limit, which no change of the wall clock may stretch.
+    // No change of the wall clock may stretch the waits.
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -108,14 +94,12 @@ public final class LogSink: @unchecked Sendable {
     return pending.droppedInAll
   }
 
-  /// The number of times that the writing thread slept until a non-blocking descriptor had room.
   var sleeps: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.sleeps
   }
 
-  /// The number of batches that the writing thread took.
   var batches: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
@@ -141,14 +125,12 @@ public final class LogSink: @unchecked Sendable {
     return true
   }
 
-  /// Waits until the entries that were taken so far are written, or for the given number of milliseconds, without a
-  /// lock: the thread that calls it may hold that.
+  /// Waits until the entries so far are written, or for so many milliseconds, without a lock: the caller may hold it.
   func awaitWritten(milliseconds: Int32) {
     let wanted = taken.load(ordering: .acquiring)
     for _ in 0..<milliseconds where written.load(ordering: .acquiring) < wanted { poll(nil, 0, 1) }
   }
 
-  /// The time by the monotonic clock in a number of milliseconds.
   private static func time(milliseconds: Int) -> timespec {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -214,7 +196,6 @@ public final class LogSink: @unchecked Sendable {
     }
   }
 
-  /// Sleeps until a non-blocking descriptor has room again.
   private func awaitRoom() {
     pthread_mutex_lock(lock)
     pending.sleeps += 1
@@ -223,9 +204,9 @@ public final class LogSink: @unchecked Sendable {
     _ = poll(&entry, 1, Self.maxPollMilliseconds)
   }
 
-  /// Drops and counts entries that the descriptor refuses: the disk is full, or the pipe has no reader any more.
+  /// Drops and counts entries that the descriptor refuses.
   private func drop(_ lines: Slice<UnsafeRawBufferPointer>) {
-    // The sink's own entry is the last line. It is written again, with the new number.
+    // The sink's own last line is written again.
     let count = lines.count { $0 == UInt8(ascii: "\n") } - (reported > 0 ? 1 : 0)
     pthread_mutex_lock(lock)
     pending.dropped += count + reported
@@ -238,21 +219,17 @@ private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -
   write(descriptor, bytes.baseAddress, bytes.count)
 }
 
-/// The signals of errors in the process itself (an invariant is broken, an access to memory is invalid), and of a
-/// watchdog that ends it.
 private let fatalSignals = [SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE]
 
-/// The sink that a crash waits for, and what else would handle the fatal signals, by their numbers. Set once, before the
-/// handlers that read them.
+/// The sink that a crash waits for, and what else would handle the signals. Set once, before the handlers read them.
 private nonisolated(unsafe) var awaitedSink: LogSink?
 private nonisolated(unsafe) var otherActions: UnsafeMutablePointer<sigaction>?
 
 extension LogSink {
   /// Has a crash of the process write the entries that were taken before it. A process calls it for one sink.
   ///
-  /// The thread that crashes waits in the handler of its signal, where it may do little else, until the writing thread
-  /// has ended its pause and written. Then the signal takes its course: it ends the process, or prints its stack first
-  /// where Swift's runtime does so.
+  /// The thread that crashes waits in its signal's handler until the writing thread has written. Then the signal takes
+  /// its course.
   public func surviveCrashes() {
     let actions = UnsafeMutablePointer<sigaction>.allocate(capacity: Int(NSIG))
     actions.initialize(repeating: sigaction(), count: Int(NSIG))
@@ -267,9 +244,9 @@ extension LogSink {
 }
 
 private func awaitEntries(_ number: Int32) {
-  // Some pauses of the writing thread. There is a limit, since the descriptor may take nothing.
+  // The descriptor may take nothing.
   awaitedSink?.awaitWritten(milliseconds: 250)
   if let otherActions { sigaction(number, &otherActions[Int(number)], nil) }
-  // It is delivered once this handler returns, before the thread executes anything else.
+  // Delivered once this handler returns.
   raise(number)
 }

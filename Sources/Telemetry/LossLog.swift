@@ -3,16 +3,13 @@ import Logging
 import Platform
 import Synchronization
 
-/// The lost outcomes that this process knows of, so that each is logged and counted once.
-///
-/// An owner logs its own losses. One that died cannot, so that whoever first meets its lapsed lease logs the loss: a
-/// later delivery, or the count of open records.
+/// The lost outcomes that this process knows of, so that each is logged and counted once. An owner that died cannot log
+/// its losses, so that whoever first meets its lapsed lease does.
 public final class LossLog: Sendable {
-  /// The latest attempts that were noted, by their records. A half takes some 300 kB.
+  /// The latest attempts that were noted, by their records.
   private struct Notes {
     private var attempts = AgingMap<RecordID, Int>(half: 4096)
 
-    /// Notes an attempt; false if it was noted before.
     mutating func add(_ id: RecordID, _ attempt: Int) -> Bool {
       guard attempts[id] != attempt else { return false }
       attempts[id] = attempt

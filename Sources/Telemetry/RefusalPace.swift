@@ -1,11 +1,9 @@
-/// The pace of entries about refused requests without a known caller: a stranger writes one by a few bytes.
-///
-/// Of each reason a hundred are written a second, and the others are counted. Pure: time comes in.
+/// The pace of entries about refused requests without a known caller: a hundred of each reason a second. Pure.
 struct RefusalPace {
   /// The fate of an entry.
   enum Verdict: Equatable {
     case write
-    /// Leave the entry out. After the first one, the number of those left out is due within a second.
+    /// After the first one, the number of those left out is due within a second.
     case leaveOut(isFirst: Bool)
   }
 
@@ -15,15 +13,12 @@ struct RefusalPace {
   private struct Window {
     var endsAt: UInt64
     var written = 0
-    /// The number of entries that were left out, and that no entry has stated yet.
     var leftOut = 0
   }
 
   private var windows: [RefusalReason: Window] = [:]
 
-  /// Counts an entry.
-  ///
-  /// - Parameter now: The time of a monotonic clock, in nanoseconds.
+  /// Counts an entry, at a time of a monotonic clock, in nanoseconds.
   mutating func count(_ reason: RefusalReason, now: UInt64) -> Verdict {
     var window = windows[reason] ?? Window(endsAt: now &+ Self.second)
     defer { windows[reason] = window }

@@ -2,11 +2,8 @@ import Idempotency
 import Platform
 import Synchronization
 
-/// The latest requests of this process that had a key, were refused or met a shadowed route, in memory, for operators
-/// who look for the cause of a recent event.
-///
-/// The journal has a fixed size, and the oldest entries give way: a slow reader misses entries, and nothing waits for a
-/// reader. It knows of each delivery, where the record in the store knows of the latest attempt alone.
+/// The latest requests of this process that had a key, were refused or met a shadowed route, in memory, for operators.
+/// The oldest entries give way, and nothing waits for a reader.
 public final class RequestJournal: Sendable {
   /// The maximum number of entries, which take about two megabytes.
   public static let capacity = 8192
@@ -22,9 +19,7 @@ public final class RequestJournal: Sendable {
 
   public init() {}
 
-  /// Appends the entry of an event that has just happened, in place of the oldest if there is no room.
-  ///
-  /// The entry is made in its place: a copy of it would retain each of its strings.
+  /// Appends the entry of an event that has just happened, made in the place of the oldest if there is no room.
   public func add(_ event: JournalEntry.Event, _ entry: borrowing AccessLogEntry, record: RecordID?) {
     ring.withLock { ring in
       if ring.entries.count < Self.capacity {

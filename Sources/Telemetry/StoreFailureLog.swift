@@ -1,10 +1,8 @@
 import Logging
 import Synchronization
 
-/// Logs failed store commands: the first failure at once, then a count at most every minute while they last, and their
-/// end.
-///
-/// The process has one such log, whatever the number of event loops. A successful command costs one relaxed load.
+/// Logs failed store commands of the process: the first failure at once, then a count every minute, and their end. A
+/// successful command costs one relaxed load.
 public final class StoreFailureLog: Sendable {
   private let state = Mutex(StoreFailureState())
   private let isFailing = Atomic<Bool>(false)
@@ -12,11 +10,7 @@ public final class StoreFailureLog: Sendable {
 
   public init(logger: Logger) { self.logger = logger }
 
-  /// Logs or counts a failure.
-  ///
-  /// - Parameters:
-  ///   - error: The store's error text, which never contains a key or a body.
-  ///   - now: The time of a monotonic clock, in nanoseconds.
+  /// Logs or counts a failure, at a monotonic time in nanoseconds. The error's text never contains a key or a body.
   public func failed(_ command: StoreCommand, _ failure: StoreFailure, _ error: String, now: UInt64) {
     let entry = state.withLock { state in
       isFailing.store(true, ordering: .relaxed)
@@ -31,8 +25,7 @@ public final class StoreFailureLog: Sendable {
       ])
   }
 
-  /// Logs the end of the failures, once no command has failed for some seconds. `now` is a monotonic time, in
-  /// nanoseconds.
+  /// Logs the end of the failures, once no command has failed for some seconds.
   public func succeeded(now: @autoclosure () -> UInt64) {
     guard isFailing.load(ordering: .relaxed) else { return }
     let count = state.withLock { state -> Int? in
@@ -47,7 +40,6 @@ public final class StoreFailureLog: Sendable {
 
 /// The decision which store failures are logged. Pure.
 struct StoreFailureState {
-  /// The state of one error text.
   private struct Entry {
     var count = 0
     var loggedAt: UInt64?
@@ -58,17 +50,16 @@ struct StoreFailureState {
     var count: Int
   }
 
-  /// The shortest time between two entries about one error, in nanoseconds.
+  /// The shortest time between two entries about one error.
   static let pause: UInt64 = 60_000_000_000
-  /// The time without a failure after which a success means that the failures are over, in nanoseconds.
+  /// The time without a failure after which the failures are over.
   static let quiet: UInt64 = 5_000_000_000
-  /// The maximum number of distinct errors; the others share one entry, since a text may contain a changing number.
+  /// The maximum number of distinct errors; the others share one entry.
   static let maxErrors = 16
   private static let others = ""
 
   private var entries: [String: Entry] = [:]
   private var lastFailureAt: UInt64?
-  /// The number of failures since the last success that was logged.
   private var failedInAll = 0
 
   mutating func failed(_ error: String, now: UInt64) -> LogEntry? {
@@ -85,7 +76,6 @@ struct StoreFailureState {
     return due
   }
 
-  /// Returns the number of failures that are over; `nil` if there were none, or if they may still continue.
   mutating func succeeded(now: UInt64) -> Int? {
     guard let last = lastFailureAt, now > last, now - last >= Self.quiet else { return nil }
     lastFailureAt = nil

@@ -1,9 +1,8 @@
 import Logging
 import Synchronization
 
-/// A `swift-log` handler that writes one structured entry per message. A value is a number if its metadata is an `Int`
-/// (`.stringConvertible`), else text. Entries from `notice` on are written at once, which those of operators' changes
-/// are.
+/// A `swift-log` handler that writes one structured entry per message, numbers for `.stringConvertible` metadata that
+/// is an `Int`. Entries from `notice` on are written at once.
 public struct StructuredLogHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   /// The least severe level that is logged. A single logger can only be less verbose than the process.
@@ -47,9 +46,7 @@ public struct StructuredLogHandler: LogHandler {
   }
 }
 
-/// The least severe level that the process logs.
-///
-/// All loggers of the process share one threshold, so that a reload also reaches the copies that its parts keep.
+/// The least severe level that the process logs. All its loggers share it, so that a reload reaches every copy.
 public final class LogThreshold: Sendable {
   private static let levels = Logger.Level.allCases
 

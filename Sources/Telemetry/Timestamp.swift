@@ -4,11 +4,9 @@ import Wire
 /// The format of times in log entries and documents: RFC 3339 in UTC with milliseconds, such as
 /// `2026-01-31T08:15:30.042Z`.
 public enum Timestamp {
-  /// The length of every time, in bytes.
   static let length = 24
 
   private static let template: StaticString = "1970-01-01T00:00:00.000Z"
-  /// The last millisecond of the year 9999, since the format has four digits for the year.
   private static let last: Int64 = 253_402_300_799_999
 
   /// Returns the present time.
@@ -23,8 +21,7 @@ public enum Timestamp {
     }
   }
 
-  /// Writes a time, given in milliseconds since 1970 and clamped to the years 1970 to 9999, to memory that has room for
-  /// it.
+  /// Writes a time, in milliseconds since 1970 and clamped to the years 1970 to 9999.
   static func write(milliseconds: Int64, to place: UnsafeMutableRawPointer) {
     let time = Int(min(max(milliseconds, 0), last))
     let (seconds, rest) = (time / 1000, time % 1000)

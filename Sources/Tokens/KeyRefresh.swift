@@ -1,15 +1,12 @@
 import Platform
 
-/// The times at which a key set is fetched. Decides, and fetches nothing.
-///
-/// All times are in milliseconds of a clock that never runs backwards.
+/// The times at which a key set is fetched, in milliseconds of a clock that never runs backwards. Pure.
 struct KeyRefresh {
   /// The time between two fetches, so that a key that its issuer has withdrawn is not accepted for longer.
   static let period: Int64 = 10 * 60_000
-  /// The minimum time between two fetches because of unknown keys: whoever sends tokens with invented names must not
-  /// make Semel flood the issuer.
+  /// The minimum time between two fetches because of unknown keys, whose names anybody may invent.
   static let unknownKeyPause: Int64 = 60_000
-  /// The time before the first repetition of a failed fetch. It doubles up to the maximum.
+  /// The time before the first repetition of a failed fetch, and the last.
   static let firstPause: Int64 = 1000
   static let maxPause: Int64 = 60_000
 
@@ -20,14 +17,12 @@ struct KeyRefresh {
   private var dueAt: Int64 = 0
   private var unknownKeyAt: Int64?
 
-  /// Whether a fetch begins now: the time has come, or the source has changed.
   mutating func begins(at now: Int64, hasChanged: Bool) -> Bool {
     guard !isFetching, hasChanged || now >= dueAt else { return false }
     isFetching = true
     return true
   }
 
-  /// The step after a token whose key is unknown.
   enum UnknownKeyAction { case fetch, awaitFetch, giveUp }
 
   mutating func keyUnknown(at now: Int64) -> UnknownKeyAction {

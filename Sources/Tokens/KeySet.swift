@@ -4,26 +4,20 @@ import JWTKit
 
 /// The keys by which signatures are verified.
 struct KeySet: Sendable {
-  /// A use of keys: an algorithm, with the name that tokens give.
   private struct Use: Hashable {
-    /// The `kid`; `nil` for keys without one.
     let id: String?
     let algorithm: TokenAlgorithm
   }
 
-  /// The number of keys of a set that are used. Sets of issuers hold a few. A token that names its key costs the same
-  /// with any number of them, but each key is parsed at each reading, and one of RSA for six algorithms.
+  /// The number of keys of a set that are used. Each is parsed at each reading, one of RSA for six algorithms.
   static let maxKeys = 256
-  /// The number of keys that are tried for one token, each of which costs the verification of a signature.
   static let maxTries = 8
-  /// The number of keys with names that are tried for a token that names none. Issuers that name their keys name them in
-  /// their tokens; whoever forges tokens leaves the name out.
+  /// The number of keys with names that are tried for a token that names none, as forgers do.
   static let maxNamedTries = 3
 
   private var ids: Set<String> = []
   /// The keys of each use, at most `maxTries`, in the order of the document.
   private var verifiers: [Use: [any JWTAlgorithm]] = [:]
-  /// The first keys with a name of each algorithm, for tokens that give none.
   private var firstNamed: [TokenAlgorithm: [any JWTAlgorithm]] = [:]
 
   /// The number of distinct keys, each of which may serve several algorithms.
@@ -32,13 +26,11 @@ struct KeySet: Sendable {
   private(set) var unusable = 0
   /// The number of keys in the set beyond `maxKeys`.
   private(set) var beyondLimit = 0
-  /// The number of keys that are tried for no token by at least one of their algorithms: `maxTries` others without
-  /// `kid`, or with the same one, come before them.
+  /// The number of keys that are tried for no token by at least one of their algorithms: too many come before them.
   private(set) var untried = 0
 
   var isEmpty: Bool { verifiers.isEmpty }
 
-  /// The number of keys that one of the limits leaves out.
   var leftOut: Int { beyondLimit + untried }
 
   /// Whether the key that a token names is in the set; false for a token that names none.
@@ -46,17 +38,14 @@ struct KeySet: Sendable {
     token.keyID.map { ids.contains($0) } ?? false
   }
 
-  /// Whether one of the keys has signed the token, by the algorithm that it states.
-  ///
-  /// The key that the token names comes first, then those without a name, which may be the one that is meant (RFC 7515,
-  /// section 4.1.4: the name is a hint). For a token that names none, any key counts.
+  /// Whether one of the keys has signed the token, by the algorithm that it states: first the key that it names, then
+  /// those without a name (RFC 7515, section 4.1.4). For a token that names none, any key counts.
   func verifies(_ token: CompactToken, by algorithm: TokenAlgorithm) -> Bool {
     candidates(for: token.keyID, by: algorithm).contains { verifier in
       (try? verifier.verify(token.signature, signs: token.signed)) == true
     }
   }
 
-  /// The number of keys that are tried for a token at most.
   func tries(for keyID: String?, by algorithm: TokenAlgorithm) -> Int {
     candidates(for: keyID, by: algorithm).count
   }
@@ -137,7 +126,6 @@ extension KeySet {
     count = isEmpty ? 0 : 1
   }
 
-  /// Adds a key of the document, for each algorithm that it may serve, and counts it.
   private mutating func add(_ entry: Entry) async {
     var made: [(TokenAlgorithm, any JWTAlgorithm)] = []
     if var key = entry.key, entry.maySign {
@@ -160,7 +148,7 @@ extension KeySet {
     if kept < made.count { untried += 1 }
   }
 
-  /// Adds a verifier; returns false if as many others as are tried come before it.
+  /// Returns false if as many others as are tried come before it.
   private mutating func add(_ verifier: any JWTAlgorithm, for use: Use) -> Bool {
     guard verifiers[use, default: []].count < Self.maxTries else { return false }
     verifiers[use, default: []].append(verifier)
@@ -184,7 +172,6 @@ extension KeySet {
 }
 
 extension JWK {
-  /// The algorithms of its type, or the one that it is for.
   fileprivate var algorithms: [TokenAlgorithm] {
     let all: [TokenAlgorithm] =
       switch keyType {
@@ -198,7 +185,7 @@ extension JWK {
 }
 
 extension TokenAlgorithm {
-  /// The time of one verification, in microseconds: measured on one machine, and of use as a ratio.
+  /// The time of one verification, in microseconds; of use as a ratio.
   var verificationTime: Int {
     switch self {
     case .hs256, .hs384, .hs512: 3

@@ -10,15 +10,12 @@ import Wire
 public final class KeySetSource: Sendable {
   fileprivate struct State {
     var set = KeySet()
-    /// The number of different sets so far.
     var edition = 0
     var digest: Digest256?
     var refresh = KeyRefresh()
-    /// The status of the file at its last fetch.
     var status: FileStatus?
-    /// The number of fetches that were begun.
     var begun = 0
-    /// Whether the fetch under way has taken so long that nobody waits for it any more.
+    /// Whether nobody waits any more for the fetch under way.
     var isOverdue = false
     var waiters: [UnsafeContinuation<Void, Never>] = []
     var renewedAt: Int64?
@@ -38,10 +35,8 @@ public final class KeySetSource: Sendable {
   private let load: @Sendable () throws(KeySetFault) -> [UInt8]
   private let state = Mutex(State())
 
-  /// Creates a source without keys.
-  ///
   /// - Parameters:
-  ///   - maxWait: The maximum time that anybody waits for a fetch: the file may be on a file system that hangs.
+  ///   - maxWait: The maximum time that anybody waits for a fetch.
   ///   - load: Returns the document, of at most `maxBytes`. May block.
   public init(
     name: String, isFile: Bool, logger: Logger, maxWait: Duration = .seconds(6),
@@ -85,9 +80,9 @@ public final class KeySetSource: Sendable {
     }
   }
 
-  /// Fetches the keys because one is unknown, if that is allowed, or waits for the fetch that is under way.
+  /// Fetches the keys because one is unknown in an edition, if that is allowed, or waits for the fetch that is under
+  /// way.
   ///
-  /// - Parameter edition: The keys among which it is unknown. Other ones may be here already.
   /// - Returns: Whether the keys are others now.
   func awaitNewKeys(since edition: Int) async -> Bool {
     let action = state.withLock { state -> KeyRefresh.UnknownKeyAction in
@@ -153,7 +148,6 @@ public final class KeySetSource: Sendable {
 }
 
 extension KeySetSource.State {
-  /// Takes the result of a fetch over. Returns the report for the log, if there is news.
   fileprivate mutating func adopt(
     _ result: Result<(KeySet, Digest256), KeySetFault>, at now: Int64
   ) -> KeySetSource.Report? {
@@ -178,7 +172,6 @@ extension KeySetSource.State {
   }
 }
 
-// The state that operators see.
 extension KeySetSource {
   fileprivate enum Report {
     case renewed(KeySet)
@@ -198,7 +191,6 @@ extension KeySetSource {
     }
   }
 
-  /// Logs the numbers of keys, with a warning for those that no token can use.
   private func log(_ set: KeySet) {
     logger.info(
       "the keys of tokens were read",

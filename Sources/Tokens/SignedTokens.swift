@@ -88,8 +88,7 @@ public final class SignedTokens: TokenVerifier {
     return Self.readingCost + tries * algorithm.verificationTime
   }
 
-  /// The time that it takes to read a token, and the one that a token counts whose header says nothing: it comes after
-  /// those that can be accepted. In microseconds.
+  /// The times for reading a token, and of one whose header says nothing, which comes last. In microseconds.
   private static let readingCost = 10
   private static let malformedCost = 1000
 
@@ -110,7 +109,6 @@ public final class SignedTokens: TokenVerifier {
     return await source.awaitNewKeys(since: edition)
   }
 
-  /// The result, and the edition of the keys that it is by.
   private func check(_ token: CompactToken?) -> (TokenCheck, edition: Int) {
     guard let token else {
       let edition = edition
@@ -125,7 +123,6 @@ public final class SignedTokens: TokenVerifier {
     }
   }
 
-  /// - Parameter isFinal: Whether there will be no other keys.
   private func check(_ token: CompactToken, by set: KeySet, edition: Int, isFinal: Bool) -> TokenCheck {
     // The token never chooses beyond this list, and each key serves the algorithms of its own kind alone.
     guard let algorithm = TokenAlgorithm(rawValue: token.algorithm), rules.algorithms.contains(algorithm)
@@ -135,7 +132,7 @@ public final class SignedTokens: TokenVerifier {
     }
     guard !set.isEmpty else { return refused(.keysMissing) }
     guard set.verifies(token, by: algorithm) else {
-      // Fetching the key that the token names again would not help, since it has not signed the token.
+      // The key that the token names has not signed it.
       return set.holdsKey(of: token) ? .refused(.untrusted, edition: edition) : refused(.untrusted)
     }
     return read(token, edition: edition)

@@ -1,15 +1,13 @@
 import Idempotency
 import Wire
 
-/// Tokens that were verified, by their digests. Holds no token.
-///
-/// Two generations bound it: what is used moves to the young one, and when that is full, the old one is dropped. Each
-/// operation takes constant time.
+/// Tokens that were verified, by their digests. Two generations bound it: what is used moves to the young one, and when
+/// that is full, the old one is dropped.
 struct TokenCache {
   /// The maximum number of tokens in each generation, and of bytes in their claims.
   private static let maxTokens = 8192
   private static let maxBytes = 4 << 20
-  /// The approximate memory of an entry besides its claims, in bytes.
+  /// The approximate memory of an entry besides its claims.
   private static let entryBytes = 128
 
   private var young: [Digest256: VerifiedToken] = [:]

@@ -1,7 +1,6 @@
 /// The upper bounds of a histogram's buckets, in the counted unit and as the page writes them.
 struct Buckets: Sendable {
   let bounds: [Int]
-  /// The bounds as text, in the page's unit.
   let texts: [String]
   /// The number of counted units in one unit of the page, which is the second for durations.
   let scale: Double
@@ -9,7 +8,7 @@ struct Buckets: Sendable {
   /// The number of cells of a histogram: one per bound, one for the values beyond, and one for the sum.
   var cells: Int { bounds.count + 2 }
 
-  /// Buckets for durations, counted in microseconds: from a replay out of the cache to the longest time-outs.
+  /// Durations, counted in microseconds.
   static let durations = Buckets(
     scale: 1_000_000,
     bounds: [
@@ -17,7 +16,7 @@ struct Buckets: Sendable {
       1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
     ])
 
-  /// Buckets for times across attempts, counted in milliseconds: from one fast attempt to a day of retries.
+  /// Times across attempts, counted in milliseconds.
   static let attempts = Buckets(
     scale: 1_000,
     bounds: [
@@ -25,10 +24,7 @@ struct Buckets: Sendable {
       14_400_000, 86_400_000,
     ])
 
-  /// Buckets for the values that libraries record, in a unit that they do not name.
-  ///
-  /// The bounds go from 1 to 2³⁰ in steps of four, which shows the order of magnitude of counts and bytes. Fractions
-  /// fall into the first bucket; the sum and the count give their mean.
+  /// Values that libraries record, in steps of four up to 2³⁰. Fractions fall into the first bucket.
   static let values = Buckets(scale: 1, bounds: (0...15).map { 1 << (2 * $0) })
 
   private init(scale: Double, bounds: [Int]) {
@@ -40,9 +36,7 @@ struct Buckets: Sendable {
     }
   }
 
-  /// The index of the cell that counts a value.
-  ///
-  /// The search is linear, because most values fall into the first few buckets.
+  /// The index of the cell that counts a value. Linear, because most values fall into the first few buckets.
   func index(of value: Int) -> Int {
     bounds.withUnsafeBufferPointer { bounds in
       var index = 0
@@ -51,7 +45,6 @@ struct Buckets: Sendable {
     }
   }
 
-  /// The index of the cell that counts a value with a fraction.
   func index(of value: Double) -> Int {
     bounds.firstIndex { value <= Double($0) } ?? bounds.count
   }

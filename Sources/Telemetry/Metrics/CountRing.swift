@@ -3,7 +3,6 @@
 public struct CountRing: Sendable {
   /// The number of samples of each span.
   public static let length = 60
-  /// The number of short samples in a long one.
   private static let fold = 12
 
   private let width: Int

@@ -3,9 +3,7 @@ import Idempotency
 /// The counts of one event loop. Only that loop writes them; any thread reads them.
 public final class LoopMetrics: @unchecked Sendable {
   let own = MetricCells(count: LoopLayout.size)
-  /// The row of each route, by the route's number.
-  ///
-  /// A row is stored once, before the loop sees a request of the route.
+  /// The row of each route, by its number, stored once before the loop sees a request of it.
   private let rows: UnsafeMutablePointer<MetricCells?>
 
   init(maxRoutes: Int) {

@@ -1,10 +1,7 @@
 import Synchronization
 
-/// A row of numbers that one event loop writes and any thread reads.
-///
-/// With only one writer, an addition is a plain load and store, which takes one nanosecond where an atomic addition
-/// takes five. The row lives as long as the process. The memory behind its pointer holds atomics, hence `@unchecked
-/// Sendable`.
+/// A row of numbers that one event loop writes and any thread reads. With one writer an addition is a plain load and
+/// store, a fifth of an atomic one. It lives as long as the process. Atomics, hence `@unchecked Sendable`.
 struct MetricCells: @unchecked Sendable {
   private let cells: UnsafeMutablePointer<Atomic<Int>>
 
@@ -13,12 +10,10 @@ struct MetricCells: @unchecked Sendable {
     for index in 0..<count { (cells + index).initialize(to: Atomic(0)) }
   }
 
-  /// Adds to a number. Called on the writing loop only.
   func add(_ count: Int, at index: Int) {
     cells[index].store(cells[index].load(ordering: .relaxed) &+ count, ordering: .relaxed)
   }
 
-  /// Adds a value to a histogram. Called on the writing loop only.
   func observe(_ value: Int, in buckets: Buckets, at start: Int) {
     add(1, at: start + buckets.index(of: value))
     add(value, at: start + buckets.cells - 1)
@@ -28,16 +23,13 @@ struct MetricCells: @unchecked Sendable {
 }
 
 extension [MetricCells] {
-  /// The sum of a number over the rows of all event loops.
   func sum(at index: Int) -> Int { reduce(0) { $0 + $1[index] } }
 }
 
 /// A histogram as read: the sum of the cells of all event loops.
 struct HistogramFigures {
   let buckets: Buckets
-  /// The number of values per bucket: one element per bound, and one for the values beyond.
   private var counts: [Int]
-  /// The sum of all values, in the counted unit.
   private var total = 0.0
 
   init(_ buckets: Buckets) {
@@ -57,9 +49,8 @@ struct HistogramFigures {
   }
 
   var count: Int { counts.reduce(0, +) }
-  /// The number of values of each bucket, and of those beyond the last.
   var perBucket: [Int] { counts }
-  /// The sum of all values, in the page's unit.
+  /// In the page's unit.
   var sum: Double { total / buckets.scale }
 
   /// The number of values at or below each bound.

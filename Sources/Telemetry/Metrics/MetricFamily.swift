@@ -2,11 +2,8 @@
 public struct MetricFamily: Sendable, Hashable {
   public enum Kind: String, Sendable { case counter, gauge, histogram }
 
-  /// The counters of a family that are on the page before they have counted anything.
-  ///
-  /// `rate` and `increase` see the first count of a series only if the series was there with 0 before. Most families
-  /// with labels need no such series: they are many (routes × values), and their rules look at what lasts for
-  /// minutes. Those of which single counts matter have theirs from the start.
+  /// The counters of a family that are on the page before they have counted anything: `rate` and `increase` miss the
+  /// first count of any other. Most families with labels would need too many, and single counts of them do not matter.
   public enum InitialSeries: Sendable, Hashable {
     case all
     /// Those of which the label `key` has this value.
@@ -17,7 +14,7 @@ public struct MetricFamily: Sendable, Hashable {
   public let name: String
   public let kind: Kind
   public let help: String
-  /// The series that are on the page from the start. These are all series of a gauge, and none of a histogram.
+  /// The series that are on the page from the start: all of a gauge, none of a histogram.
   public let initial: InitialSeries
 
   private init(_ kind: Kind, _ name: String, _ help: String, initial: InitialSeries = .all) {
@@ -27,7 +24,6 @@ public struct MetricFamily: Sendable, Hashable {
     self.initial = kind == .histogram ? .none : initial
   }
 
-  /// Whether the series with these labels is on the page before it has counted anything.
   func begins(with labels: [(key: String, value: String)]) -> Bool {
     switch initial {
     case .all: true
@@ -36,7 +32,7 @@ public struct MetricFamily: Sendable, Hashable {
     }
   }
 
-  /// Creates the family of a metric that a library records through swift-metrics, which carries no help text.
+  /// The family of a metric that a library records through swift-metrics.
   init(_ kind: Kind, _ name: String, label: String) {
     self.name = name
     self.kind = kind
@@ -46,7 +42,6 @@ public struct MetricFamily: Sendable, Hashable {
   }
 }
 
-// Semel's own families, in the page's order.
 extension MetricFamily {
   public static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
   public static let requests = MetricFamily(

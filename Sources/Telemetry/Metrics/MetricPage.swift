@@ -2,7 +2,7 @@ import Idempotency
 
 /// The metrics page under construction: samples by family, written in the order of `MetricFamily.all`.
 struct MetricPage {
-  /// The route label of requests that match no route. A configured name cannot contain parentheses.
+  /// The route label of requests that match no route.
   private static let unrouted = "(none)"
 
   private var samples: [MetricFamily: String] = [:]
@@ -11,13 +11,12 @@ struct MetricPage {
     ("route", name.isEmpty ? unrouted : name)
   }
 
-  /// Adds a figure. A counter of 0 that is not on the page from the start is omitted.
+  /// Adds a figure, but no counter of 0 that is not on the page from the start.
   mutating func add(_ figure: MetricFigure) {
     guard figure.value != 0 || figure.family.begins(with: figure.labels) else { return }
     add(figure.family, figure.value, labels: Self.text(of: figure.labels))
   }
 
-  /// Adds a whole number. A counter of 0 that is not on the page from the start is omitted.
   mutating func add(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
     guard value != 0 || family.begins(with: labels) else { return }
     sample(family, family.name, Self.text(of: labels), "\(value)")
@@ -33,7 +32,7 @@ struct MetricPage {
     add(family, histogram, labels: Self.text(of: labels))
   }
 
-  /// Adds a histogram. One without values is omitted, because routes × outcomes make many.
+  /// Adds a histogram that has values.
   mutating func add(_ family: MetricFamily, _ histogram: HistogramFigures, labels: String) {
     guard histogram.count > 0 else { return }
     let bucket = labels.isEmpty ? "" : labels + ","
@@ -45,7 +44,7 @@ struct MetricPage {
     sample(family, family.name + "_count", labels, "\(histogram.count)")
   }
 
-  /// The page's text: all families of `MetricFamily.all`, also those without samples, and then those of libraries.
+  /// All families of `MetricFamily.all`, and then those of libraries.
   var text: String {
     let others = Set(samples.keys).subtracting(MetricFamily.all).sorted { $0.name < $1.name }
     return (MetricFamily.all + others).map { family in
@@ -54,7 +53,6 @@ struct MetricPage {
     }.joined()
   }
 
-  /// Labels as they are written between the braces.
   static func text(of labels: [(key: String, value: String)]) -> String {
     labels.map { "\($0.key)=\"\(escaped($0.value))\"" }.joined(separator: ",")
   }

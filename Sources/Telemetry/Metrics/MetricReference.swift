@@ -10,7 +10,6 @@ public enum MetricReference {
     return introduction + "\n\n" + table.joined(separator: "\n") + "\n"
   }
 
-  /// The series of a family that are on the page before they have counted anything.
   private static func begin(of family: MetricFamily) -> String {
     guard family.kind != .histogram else { return "none" }
     return switch family.initial {

@@ -1,15 +1,12 @@
 import Platform
 import Synchronization
 
-/// All metrics of the process: the rows that event loops count in, the swift-metrics registry, and the sources that are
-/// read each time a page is made.
+/// All metrics of the process: the rows that event loops count in, the swift-metrics registry, and other sources.
 public final class Metrics: Sendable {
-  /// The maximum number of distinct route names in the life of a process, over all reloads. Routes beyond it share the
-  /// last row.
+  /// The maximum number of distinct route names over all reloads. Routes beyond it share the last row.
   private static let maxRoutes = 4096
 
   private struct State {
-    /// Route names by number. Number 0 stands for requests that match no route.
     var routes: [String] = []
     var sources: [@Sendable () async -> [MetricFigure]] = []
   }
@@ -21,7 +18,6 @@ public final class Metrics: Sendable {
   /// The metrics that are recorded through swift-metrics.
   public let registry: MetricRegistry
   private let state = Mutex(State())
-  /// The time when the metrics were created, as the process started.
   private let start = WallClock.milliseconds()
 
   /// Creates the metrics of a process with this number of event loops.
@@ -32,9 +28,7 @@ public final class Metrics: Sendable {
     _ = number(ofRoute: "")
   }
 
-  /// Returns the number under which a route's metrics are kept. It is always the same for the same name.
-  ///
-  /// Call it before the event loops see a request of the route.
+  /// Returns the number of a route's metrics, the same for the same name, before event loops see a request of it.
   public func number(ofRoute name: String) -> Int {
     state.withLock { state in
       if let number = state.routes.firstIndex(of: name) { return number }
@@ -45,16 +39,14 @@ public final class Metrics: Sendable {
     }
   }
 
-  /// Returns the number of a route if it was announced; 0, that of the requests without a route, if it was not.
+  /// Returns the number of a route that was announced, or else 0.
   public func knownNumber(ofRoute name: String) -> Int {
     state.withLock { $0.routes.firstIndex(of: name) ?? 0 }
   }
 
-  /// The names of all routes so far, by their numbers.
   var routeNames: [String] { state.withLock { $0.routes } }
 
-  /// The sum of a family's present numbers, over all their labels, of the counters, the process and the sources; `nil`
-  /// if none of them has the family.
+  /// The sum of a family's present numbers, over all their labels, of counters, process and sources; `nil` without any.
   public func total(of family: MetricFamily) async -> Double? {
     let sources = state.withLock { $0.sources }
     var figures = counters.figures

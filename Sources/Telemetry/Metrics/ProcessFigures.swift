@@ -3,8 +3,6 @@ import Platform
 
 /// The kernel's numbers about this process.
 enum ProcessFigures {
-  /// Reads them all.
-  ///
   /// - Parameter start: The time when the process started, in milliseconds since 1970.
   static func read(start: Int64) -> [MetricFigure] {
     var figures = [MetricFigure(.processCPU, Double(processTimeNanoseconds()) / 1_000_000_000)]
@@ -21,7 +19,6 @@ enum ProcessFigures {
     defer { closedir(folder) }
     var count = 0
     while readdir(folder) != nil { count += 1 }
-    // Without `.`, `..` and the folder's own descriptor.
     return max(0, count - 3)
   }
 }

@@ -83,7 +83,7 @@ enum RouteLayout {
   static func count(_ count: RouteCount) -> Int { counts + count.rawValue }
   static func count<Label: RouteLabel>(of value: Label) -> Int { Label.start + value.rawValue }
 
-  /// The position of a label's counts, which follow those of the labels before it; the end of the row without a label.
+  /// The position of a label's counts; the end of the row without a label.
   static func start(of label: (any RouteLabel.Type)?) -> Int {
     let before = labels.prefix { $0 != label }
     invariant(label == nil || before.count < labels.count, "a label has no place in a route's row of cells")

@@ -41,10 +41,9 @@ public struct Span: Sendable {
 }
 
 extension RequestTrace {
-  /// Returns the spans of an ended request: the request itself and its children claim, forward and record.
+  /// Returns the spans of an ended request: itself and its children claim, forward and record.
   ///
   /// - Parameters:
-  ///   - record: The facts about the request.
   ///   - startedAt: The arrival of the request's head, by the clock of the parts.
   ///   - wallOffset: The offset that turns a time of that clock into nanoseconds since 1970.
   ///   - next: Returns a new span ID for each child.

@@ -4,16 +4,13 @@ import NIOCore
 import Platform
 import Synchronization
 
-/// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own.
-///
-/// A request never waits for the collector: spans for which there is no room, and spans that the collector does not take,
-/// are dropped and counted. The log has the reason for the latter once a minute.
+/// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own. Spans for
+/// which there is no room, or that the collector does not take, are dropped and counted.
 public final class Tracer: Sendable {
-  /// The maximum number of spans that wait; some 8 MiB.
+  /// The maximum number of spans that wait.
   private static let capacity = 16_384
-  /// The maximum number of spans in one request to the collector. When so many wait, they are sent at once.
+  /// The number of spans that are sent at once.
   private static let batch = 512
-  /// The longest time that spans wait for a batch to fill.
   private static let interval = DispatchTimeInterval.milliseconds(1000)
 
   private struct State {
@@ -27,7 +24,6 @@ public final class Tracer: Sendable {
   private let wakeUp = DispatchSemaphore(value: 0)
   private let idle = DispatchSemaphore(value: 0)
   private let traceCount = Atomic<Int>(0)
-  /// The sampling interval: one of this many traces that begin here is kept.
   private let sample: Int
   private let logger: Logger
   private let send: @Sendable ([UInt8]) -> String?
@@ -35,10 +31,8 @@ public final class Tracer: Sendable {
   /// Creates a tracer and starts its sending thread.
   ///
   /// - Parameters:
-  ///   - sample: The sampling interval: one of this many traces that begin here is kept. For a trace that a client
-  ///     began, the client's own sampling flag decides.
-  ///   - send: Sends one request body to the collector. Returns the reason for which the collector did not take it, or
-  ///     `nil` if it did. May block.
+  ///   - sample: One of this many traces that begin here is kept. For a client's trace its own flag decides.
+  ///   - send: Sends one request body. Returns the reason for which the collector did not take it. May block.
   public init(sample: Int, logger: Logger, send: @escaping @Sendable ([UInt8]) -> String?) {
     self.sample = sample
     self.logger = logger
@@ -54,7 +48,6 @@ public final class Tracer: Sendable {
   /// Takes the spans of an ended request.
   ///
   /// - Parameters:
-  ///   - record: The facts about the request.
   ///   - startedAt: The arrival of the request's head, in nanoseconds, by the clock of its parts.
   ///   - now: The present time by the same clock.
   ///   - next: Returns a new span ID for each child.

@@ -1,15 +1,11 @@
 import CoreMetrics
 import Synchronization
 
-/// The metrics that are recorded through swift-metrics: Semel's own rare counters, which grow once per connection or
-/// less often, and the metrics of libraries.
+/// The metrics that are recorded through swift-metrics: Semel's own rare counters, and the metrics of libraries.
 ///
-/// A label appears on the page under a name that Prometheus accepts. The same label with the same dimensions, in any
-/// order, is the same handler. It remains until each of its users has destroyed it.
-///
-/// The number of series is limited, so that a library that labels by path cannot exhaust memory. A series beyond the
-/// limit gets a handler that does nothing, and is counted in `semel_metric_series_dropped_total`. So does a series
-/// whose name is taken by one of Semel's own families, or by an earlier series of another kind.
+/// A label appears under a name that Prometheus accepts, until each of its users has destroyed it. The same label and
+/// dimensions are the same handler. A series beyond the limit, or of a name that is taken, gets a handler that does
+/// nothing, and is counted in `semel_metric_series_dropped_total`.
 public final class MetricRegistry: Sendable {
   private struct State {
     var own: [MetricFamily: CounterSeries] = [:]
@@ -19,10 +15,7 @@ public final class MetricRegistry: Sendable {
 
   private let state: Mutex<State>
 
-  /// Creates a registry.
-  ///
-  /// - Parameter maxSeries: The maximum number of series besides Semel's own. Libraries that label by closed lists
-  ///   need some dozens.
+  /// - Parameter maxSeries: The maximum number of series besides Semel's own.
   public init(maxSeries: Int = 1000) { state = Mutex(State(table: SeriesTable(maxSeries: maxSeries))) }
 
   /// Returns a counter of Semel's own, which is on the page from now on under its family's name and help text.
@@ -36,7 +29,7 @@ public final class MetricRegistry: Sendable {
     return Counter(label: family.name, dimensions: [], handler: series, factory: self)
   }
 
-  /// Adds a user to the series of a label and returns the series; `nil` if the series is not kept.
+  /// Adds a user to the series of a label; `nil` if it is not kept.
   func series(_ kind: SeriesKind, _ label: String, _ dimensions: [(String, String)]) -> MetricSeries? {
     let id = SeriesID(kind, label, dimensions)
     return state.withLock { state in
@@ -46,7 +39,6 @@ public final class MetricRegistry: Sendable {
     }
   }
 
-  /// Removes one user of a handler.
   func release(_ handler: AnyObject) { state.withLock { $0.table.release(ObjectIdentifier(handler)) } }
 
   func add(to page: inout MetricPage) {
@@ -96,6 +88,5 @@ extension MetricRegistry: MetricsFactory {
   public func destroyRecorder(_ handler: any RecorderHandler) { release(handler) }
   public func destroyTimer(_ handler: any TimerHandler) { release(handler) }
 
-  /// The handler of a label without a series. It does nothing.
   private var noHandler: NOOPMetricsHandler { .instance }
 }

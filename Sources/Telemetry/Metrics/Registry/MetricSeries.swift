@@ -1,9 +1,8 @@
 import CoreMetrics
 import Synchronization
 
-/// The kind of metric that swift-metrics requests for a label. The first request decides for all series of the name.
+/// The kind of metric of a label. The first request decides for all series of the name.
 enum SeriesKind {
-  /// A counter of whole numbers or of fractions.
   case counter
   /// A meter, or a recorder that does not aggregate.
   case gauge
@@ -17,7 +16,6 @@ enum SeriesKind {
     }
   }
 
-  /// The ending of the names of this kind on the page.
   var suffix: String {
     switch self {
     case .counter: "_total"
@@ -28,7 +26,6 @@ enum SeriesKind {
 }
 
 extension MetricFamily.Kind {
-  /// The names of a family's samples, which no other family may use.
   func sampleNames(of name: String) -> [String] {
     switch self {
     case .counter, .gauge: [name]
@@ -37,7 +34,6 @@ extension MetricFamily.Kind {
   }
 }
 
-/// The storage of one label with its dimensions.
 enum MetricSeries {
   case counter(CounterSeries)
   case gauge(GaugeSeries)
@@ -73,13 +69,13 @@ extension MetricPage {
 
 /// A counter that any thread raises, by whole numbers or by fractions.
 final class CounterSeries: CounterHandler, FloatingPointCounterHandler {
-  /// The whole numbers. They are separate from the fractions so that an increment is one atomic addition.
+  /// Separate from the fractions, so that an increment is one atomic addition.
   private let whole = Atomic<Int64>(0)
   private let fractions = Atomic<Double>(0)
 
   var value: Double { Double(whole.load(ordering: .relaxed)) + fractions.load(ordering: .relaxed) }
 
-  /// Raises the counter. A counter only grows: amounts below zero and amounts that are not finite are ignored.
+  /// A counter only grows: amounts below zero and those that are not finite are ignored.
   func increment(by amount: Int64) {
     guard amount > 0 else { return }
     whole.wrappingAdd(amount, ordering: .relaxed)
@@ -117,7 +113,7 @@ final class GaugeSeries: MeterHandler, RecorderHandler {
   func set(_ value: Int64) { set(Double(value)) }
   func set(_ value: Double) { current.store(value, ordering: .relaxed) }
 
-  /// Adds to the number. Amounts that are not finite are ignored, because the number would never become finite again.
+  /// An amount that is not finite would stay for ever.
   func increment(by amount: Double) {
     guard amount.isFinite else { return }
     current.add(amount)
@@ -129,11 +125,9 @@ final class GaugeSeries: MeterHandler, RecorderHandler {
   func record(_ value: Double) { set(value) }
 }
 
-/// A histogram that any thread adds to: a timer, or a recorder that aggregates. The memory behind its pointer holds
-/// atomics, hence `@unchecked Sendable`.
+/// A histogram that any thread adds to: a timer, or a recorder that aggregates.
 final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable {
   private let buckets: Buckets
-  /// The number of values per bucket: one element per bound, and one for the values beyond.
   private let counts: UnsafeMutablePointer<Atomic<Int>>
   private let total = Atomic<Double>(0)
 
@@ -148,7 +142,7 @@ final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable 
     counts.deallocate()
   }
 
-  /// The counts and the sum. While other threads record, a value may be in the counts and not yet in the sum.
+  /// While other threads record, a value may be in the counts and not yet in the sum.
   var figures: HistogramFigures {
     HistogramFigures(
       buckets, counts: (0...buckets.bounds.count).map { counts[$0].load(ordering: .relaxed) },
@@ -157,13 +151,13 @@ final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable 
 
   func record(_ value: Int64) { record(Double(value)) }
 
-  /// Adds a value. One that is not finite is ignored, because the sum would never become finite again.
+  /// One that is not finite would stay in the sum for ever.
   func record(_ value: Double) {
     guard value.isFinite else { return }
     counts[buckets.index(of: value)].wrappingAdd(1, ordering: .relaxed)
     total.add(value)
   }
 
-  /// Adds a duration. A negative one, from a clock that was set back, counts as zero, because the sum must not shrink.
+  /// A negative duration, from a clock that was set back, counts as zero.
   func recordNanoseconds(_ duration: Int64) { record(Double(max(duration, 0)) / 1000) }
 }

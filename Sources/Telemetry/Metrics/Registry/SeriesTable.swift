@@ -6,7 +6,6 @@ struct SeriesTable {
     var users = 1
   }
 
-  /// All series of one name.
   private struct Family {
     let kind: SeriesKind
     let family: MetricFamily
@@ -15,15 +14,14 @@ struct SeriesTable {
 
   private let maxSeries: Int
   private var entries: [SeriesID: Entry] = [:]
-  /// The identity of each handler's series, needed when a user releases the handler.
+  /// The identity of each handler's series.
   private var places: [ObjectIdentifier: SeriesID] = [:]
   private var families: [String: Family] = [:]
-  /// The sample names that are taken: those on the page, and those that may still appear on it.
   private var names = Set(MetricFamily.all.flatMap { $0.kind.sampleNames(of: $0.name) })
 
   init(maxSeries: Int) { self.maxSeries = maxSeries }
 
-  /// Returns the existing series, or a new one, and adds a user to it; `nil` if there is no room or the name is taken.
+  /// Adds a user to a series, which may be new; `nil` if there is no room or the name is taken.
   mutating func series(_ kind: SeriesKind, _ id: SeriesID, label: String) -> MetricSeries? {
     if let entry = entries[id] {
       guard entry.kind == kind else { return nil }
@@ -38,7 +36,6 @@ struct SeriesTable {
     return series
   }
 
-  /// Removes one user of a handler. Does nothing if the handler belongs to no entry, or no longer to one.
   mutating func release(_ handler: ObjectIdentifier) {
     guard let id = places[handler], let entry = entries[id] else { return }
     entries[id]?.users -= 1
@@ -51,15 +48,13 @@ struct SeriesTable {
     names.subtract(family.family.kind.sampleNames(of: id.name))
   }
 
-  /// All series, sorted by name and then by labels.
   var inOrder: [(family: MetricFamily, labels: String, series: MetricSeries)] {
     entries.sorted { $0.key < $1.key }.compactMap { id, entry in
       families[id.name].map { ($0.family, id.labels, entry.series) }
     }
   }
 
-  /// Whether a name may have series of a kind: it already has some, or no other family uses its sample names. Reserves
-  /// those names.
+  /// Whether a name may have series of a kind. Reserves its sample names.
   private mutating func mayHave(_ kind: SeriesKind, _ name: String, label: String) -> Bool {
     if let family = families[name] { return family.kind == kind }
     let samples = kind.family.sampleNames(of: name)
@@ -70,9 +65,8 @@ struct SeriesTable {
   }
 }
 
-/// The identity of a series on the page: its family's name, and its labels as the page writes them.
 struct SeriesID: Hashable, Comparable {
-  /// The maximum length of name and labels together, in bytes: several times the need of a closed list of values.
+  /// The maximum length of name and labels together.
   private static let maxBytes = 1024
 
   let name: String
@@ -80,19 +74,14 @@ struct SeriesID: Hashable, Comparable {
 
   var isShort: Bool { name.utf8.count + labels.utf8.count <= Self.maxBytes }
 
-  /// Creates the identity of a label.
-  ///
-  /// - Parameters:
-  ///   - label: The label, as swift-metrics passes it.
-  ///   - dimensions: The dimensions, as swift-metrics passes them. Those with an empty value are omitted, which means
-  ///     the same to Prometheus.
+  /// Creates the identity of a label. Dimensions with an empty value are omitted, which is the same to Prometheus.
   init(_ kind: SeriesKind, _ label: String, _ dimensions: [(String, String)]) {
     let name = label.prometheusName
     self.name = name.hasSuffix(kind.suffix) ? name : name + kind.suffix
     var labels: [(key: String, value: String)] = []
     for (dimension, value) in dimensions where !value.isEmpty {
       var key = dimension.prometheusName
-      // A histogram's buckets use the label `le`, and no label may appear twice.
+      // A histogram's buckets use `le`, and no label may appear twice.
       while labels.contains(where: { $0.key == key }) || kind.family == .histogram && key == "le" {
         key += "_"
       }
@@ -109,9 +98,8 @@ struct SeriesID: Hashable, Comparable {
 }
 
 extension String {
-  /// A valid name of a metric or of a label: `http.server.requests` becomes `http_server_requests`.
-  ///
-  /// Prometheus reserves two leading underscores for itself, and colons for recording rules.
+  /// A valid name of a metric or of a label: `http.server.requests` becomes `http_server_requests`. Prometheus reserves
+  /// two leading underscores, and colons.
   fileprivate var prometheusName: String {
     var name = utf8.map { byte in
       switch byte {

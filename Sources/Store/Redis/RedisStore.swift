@@ -66,40 +66,48 @@ public struct RedisStore: RecordStore {
     return outcome
   }
 
+  /// Has one frame for nearly all completions, which are stored as they are, in their record.
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let stored =
-      try await codec.keepsAsIs(completion.outcome)
-      ? completion : codec.encoded(completion, of: claim.id, claim.key)
-    return try await completeOrDrop(claim, with: completion, storing: stored)
+    let kept = RedisCompletion(completion)
+    guard codec.keepsAsIs(completion.outcome), kept.place != .ownKey else {
+      return try await completeEncoded(claim, with: completion)
+    }
+    let reply = try await write(completion, kept, of: claim)
+    return try await completed(reply, claim, with: completion, storing: completion)
   }
 
-  /// Completes the record, without the response if that does not get to a Redis that answers others: it would not get
-  /// there the next time either.
+  /// Completes the record in the store's form, without the response if that does not get to a Redis that answers
+  /// others: it would not get there the next time either.
   @inline(never)
-  private func completeOrDrop(
-    _ claim: Claim, with completion: Completion, storing stored: Completion
+  private func completeEncoded(
+    _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
+    var completion = completion
+    var stored = try await codec.encoded(completion, of: claim.id, claim.key)
+    let kept = RedisCompletion(stored)
+    let reply: ScriptReply
     do throws(StoreError) {
-      return try await complete(claim, with: completion, storing: stored)
+      reply = try await afterResponse(of: kept, claim.id, claim.owner, turn: claim.turn) {
+        () async throws(StoreError) in
+        try await write(stored, kept, of: claim)
+      }
     } catch {
-      guard case .busy(let reason) = error, RedisCompletion(stored).place == .ownKey else { throw error }
+      guard case .busy(let reason) = error, kept.place == .ownKey else { throw error }
       nodes.logger.debug(
         "a response is recorded without its body, which did not reach Redis in time",
         metadata: ["record": "\(claim.id.text)", "reason": "\(reason)"])
-      var (completion, stored) = (completion, stored)
       completion.outcome = completion.outcome.withoutResponse
       stored.outcome = stored.outcome.withoutResponse
-      return try await complete(claim, with: completion, storing: stored)
+      reply = try await write(stored, RedisCompletion(stored), of: claim)
     }
+    return try await completed(reply, claim, with: completion, storing: stored)
   }
 
-  @inline(never)
-  private func complete(
-    _ claim: Claim, with completion: Completion, storing stored: Completion
+  private func completed(
+    _ reply: ScriptReply, _ claim: Claim, with completion: Completion, storing stored: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let reply = try await write(stored, of: claim)
     note(reply, of: claim)
     guard reply.isFirst else { return try await superseded(reply, stored, of: claim) }
     nodes.keeper.ended(claim)
@@ -120,22 +128,10 @@ public struct RedisStore: RecordStore {
     return CompletionReply(outcome: outcome, record: nil)
   }
 
-  @inline(never)
-  private func write(
-    _ completion: Completion, of claim: Claim
-  ) async throws(StoreError) -> ScriptReply {
-    let kept = RedisCompletion(completion)
-    subscriber.alarm.recorded(for: completion.lifetime)
-    guard kept.place == .ownKey else { return try await write(completion, kept, of: claim) }
-    return try await afterResponse(of: kept, claim.id, claim.owner, turn: claim.turn) {
-      () async throws(StoreError) in
-      try await write(completion, kept, of: claim)
-    }
-  }
-
   private func write(
     _ completion: Completion, _ kept: RedisCompletion, of claim: Claim
   ) async throws(StoreError) -> ScriptReply {
+    subscriber.alarm.recorded(for: completion.lifetime)
     let text = claim.fingerprint.recipe.text
     let capacity = 768 + text.utf8.count + kept.capacity
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
@@ -159,6 +155,7 @@ public struct RedisStore: RecordStore {
     of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken, turn: Int = 0,
     _ script: () async throws(StoreError) -> ScriptReply
   ) async throws(StoreError) -> ScriptReply {
+    guard kept.place == .ownKey else { return try await script() }
     for _ in 0..<Self.maxResponseWrites {
       try await writeResponse(of: kept, id, owner, turn: turn)
       let reply = try await script()

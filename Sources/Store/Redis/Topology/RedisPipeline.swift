@@ -44,7 +44,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   init(link: RedisLink, subscriber: RedisSubscriber, shared: SharedClaims) {
     self.shared = shared
-    context = link.context
+    let context = link.context
+    self.context = context
     self.link = link
     self.subscriber = subscriber
     settings = link.settings

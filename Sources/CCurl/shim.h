@@ -39,11 +39,4 @@ static inline long semel_easy_status(CURL *easy) {
   return status;
 }
 
-/* The media type of the last response; NULL if it has none. It belongs to the handle. */
-static inline const char *semel_easy_content_type(CURL *easy) {
-  char *type = NULL;
-  curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
-  return type;
-}
-
 #endif

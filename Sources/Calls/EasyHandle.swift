@@ -31,11 +31,8 @@ struct EasyHandle: ~Copyable {
   func set(_ option: CURLoption, pointer: UnsafeRawPointer?) {
     check(semel_easy_set_pointer(raw, option, pointer), option)
   }
-  func setFields(_ list: UnsafeMutablePointer<curl_slist>) {
-    check(semel_easy_set_list(raw, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
-  }
-  func setServers(_ list: UnsafeMutablePointer<curl_slist>) {
-    check(semel_easy_set_list(raw, CURLOPT_CONNECT_TO, list), CURLOPT_CONNECT_TO)
+  func set(_ option: CURLoption, list: UnsafeMutablePointer<curl_slist>) {
+    check(semel_easy_set_list(raw, option, list), option)
   }
   func set(
     _ option: CURLoption,
@@ -44,8 +41,7 @@ struct EasyHandle: ~Copyable {
     check(semel_easy_set_data_callback(raw, option, callback), option)
   }
 
-  /// Stops the process if libcurl refuses an option. Supported versions accept every option that is set here, so a
-  /// refusal means that Semel was built against another version.
+  /// Stops the process if libcurl refuses an option: then Semel was built against another version.
   private func check(_ code: CURLcode, _ option: CURLoption) {
     precondition(code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
   }

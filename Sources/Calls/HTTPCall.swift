@@ -1,7 +1,6 @@
 import CCurl
 
-/// One blocking HTTP request of Semel's own, sent by libcurl: from the command line, or from the threads that export
-/// spans, query backends about unknown outcomes, and fetch key sets.
+/// One blocking HTTP request of Semel's own, sent by libcurl.
 ///
 /// Never use it on an event loop, because it blocks, nor for a client's request, because libcurl sends a request again
 /// by itself if a reused connection dies. For Semel's own requests, a second sending does no harm.
@@ -9,11 +8,8 @@ public struct HTTPCall: Sendable {
   /// A complete response.
   public struct Response: Sendable {
     public var status: Int
-    /// The value of `Content-Type`; `nil` if there is none.
-    public var contentType: String?
     public var body: [UInt8]
-    /// The status line and the field lines as they came, up to the empty line behind them, which ends them. Over HTTP/2
-    /// they are written as in HTTP/1.1.
+    /// The status line and the field lines as they came, with the empty line; over HTTP/2 as in HTTP/1.1.
     public var head: [UInt8]
     /// Whether the body is all of it. Otherwise it is larger than `maxBytes`.
     public var isWhole = true
@@ -55,7 +51,7 @@ public struct HTTPCall: Sendable {
     let received = Received(limit: maxBytes)
     let servers = connectTo.flatMap { curl_slist_append(nil, $0) }
     defer { curl_slist_free_all(servers) }
-    if let servers { easy.setServers(servers) }
+    if let servers { easy.set(CURLOPT_CONNECT_TO, list: servers) }
     setOptions(of: easy)
     easy.set(CURLOPT_WRITEFUNCTION, callback: receive)
     easy.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
@@ -69,7 +65,7 @@ public struct HTTPCall: Sendable {
     // Without `Expect`, which would cost a round trip.
     for field in fields + ["Expect:"] { list = curl_slist_append(list, field) }
     defer { curl_slist_free_all(list) }
-    if let list { easy.setFields(list) }
+    if let list { easy.set(CURLOPT_HTTPHEADER, list: list) }
     let code = withExtendedLifetime(received) {
       (body ?? []).withUnsafeBytes { bytes in
         if body != nil {
@@ -91,7 +87,6 @@ public struct HTTPCall: Sendable {
   private static func response(of easy: borrowing EasyHandle, _ received: Received) -> Response {
     Response(
       status: Int(semel_easy_status(easy.raw)),
-      contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) },
       body: received.bytes, head: received.head, isWhole: !received.isFull)
   }
 

@@ -1,7 +1,6 @@
 import Yams
 
-/// An OpenAPI document in JSON or YAML. The order of its members and the spelling of its scalars stay as they are. The
-/// layout of either, and the comments and anchors of YAML, do not.
+/// An OpenAPI document in JSON or YAML. Members keep their order and scalars their spelling; layout and comments go.
 public struct APIDocument {
   /// A text that is no OpenAPI document of a version that is read, or that already uses a name for something else.
   public struct Fault: Error, Equatable, CustomStringConvertible {
@@ -9,7 +8,6 @@ public struct APIDocument {
     public let description: String
   }
 
-  /// The notation of the text, in which the document is written again.
   enum Notation { case json, yaml }
 
   let notation: Notation
@@ -38,7 +36,6 @@ public struct APIDocument {
     }
   }
 
-  /// Refuses a document whose members have other meanings.
   private func requireVersion() throws(Fault) {
     let version = root.member("openapi")?.scalar?.string ?? root.member("swagger")?.scalar?.string
     guard let version, root.member("openapi") != nil, ["3.0", "3.1"].contains(where: version.isVersion) else {
@@ -63,7 +60,6 @@ public struct APIDocument {
 }
 
 extension String {
-  /// Whether a version such as `3.0.3` is one of the series `3.0`.
   fileprivate func isVersion(_ series: String) -> Bool { self == series || hasPrefix(series + ".") }
 }
 
@@ -74,8 +70,7 @@ extension Node {
   /// The elements of a list; none of any other node.
   var elements: [Node] { sequence.map(Array.init) ?? [] }
 
-  /// Sets a member, which keeps its place if it is there already, and else comes last. A node that is no mapping
-  /// becomes one.
+  /// Sets a member, which keeps its place or comes last. A node that is no mapping becomes one.
   mutating func set(_ name: String, to value: Node, isQuoted: Bool = false) {
     var members = mapping ?? Node.Mapping([])
     if let index = members.firstIndex(where: { $0.key.scalar?.string == name }) {
@@ -91,15 +86,12 @@ extension Node {
     .scalar(.init(text, .implicit, isQuoted ? .singleQuoted : .any))
   }
 
-  /// A number or a literal of JSON.
   static func literal(_ text: String) -> Node { .scalar(.init(text, .implicit, .plain)) }
 
-  /// A mapping in this order.
   static func members(_ members: [(name: String, value: Node)]) -> Node {
     .mapping(.init(members.map { (.text($0.name), $0.value) }))
   }
 
-  /// A reference to a component of the document.
   static func reference(_ kind: Components.Kind, _ name: String) -> Node {
     .members([("$ref", .text("#/components/\(kind.rawValue)/\(name)", isQuoted: true))])
   }

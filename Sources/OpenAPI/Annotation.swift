@@ -1,8 +1,7 @@
 import Idempotency
 import Yams
 
-/// An OpenAPI document with what the protected routes of a configuration add to its operations: the key, the markers of
-/// replays, and the refusals. A second annotation by the same routes changes nothing.
+/// An OpenAPI document with what protected routes add to its operations. A second annotation changes nothing.
 public struct Annotation {
   /// An operation that meets a protected route.
   public struct Operation: Equatable, Sendable {
@@ -25,8 +24,6 @@ public struct Annotation {
   private let table: RouteTable
   private let server: ServerAddress?
 
-  /// Annotates a document.
-  ///
   /// - Parameter server: The address of the API; `nil` takes that of the document.
   public init(
     _ document: APIDocument, by policies: [RoutePolicy], server: ServerAddress? = nil
@@ -82,8 +79,7 @@ public struct Annotation {
     return table.documented(method: method.uppercased(), host: address.host, path: address.base + sample)
   }
 
-  /// Adds the fields and the parameters of the query that are the key. A key in the body is a part of the API's own
-  /// description.
+  /// Adds the fields and the query's parameters that are the key. One in the body is the API's own.
   private func addKey(
     to operation: inout Node, of policy: RoutePolicy, isCertain: Bool, shared: Node?
   ) {
@@ -197,6 +193,5 @@ extension KeySource {
 }
 
 extension Substring {
-  /// The word with a capital at its begin.
   fileprivate var capitalisedWord: String { prefix(1).uppercased() + dropFirst() }
 }

@@ -3,7 +3,6 @@ import Yams
 
 /// The components that the operations refer to. Each has a mark, by which a later run knows it as its own.
 struct Components {
-  /// The kinds of components, by their names in a document.
   enum Kind: String { case schemas, headers }
 
   static let problem = "IdempotencyProblem"
@@ -31,9 +30,7 @@ struct Components {
   ]
   static let retryAfter = "IdempotencyRetryAfter"
 
-  /// Adds the components to a document, or renews those that an earlier run has added.
-  ///
-  /// - Parameter formats: The forms of refusals to which operations refer.
+  /// Adds the components to a document, or renews those of an earlier run, for these forms of refusals.
   static func add(to document: inout APIDocument, formats: Set<ErrorFormat>) throws(APIDocument.Fault) {
     var headers = markers.map { ($0.component, header($0.text, type: "string")) }
     headers.append(
@@ -70,8 +67,7 @@ struct Components {
     ])
   }
 
-  /// A problem document. Its code is no enumeration: a client that refuses codes which it does not know would fail at
-  /// the first one that a later version adds.
+  /// A problem document. Its code is no enumeration: later versions add codes, and clients must not fail at one.
   private static var problemSchema: Node {
     func property(_ type: String, _ text: String) -> Node {
       .members([("type", .text(type)), ("description", .text(text))])

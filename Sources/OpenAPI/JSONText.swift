@@ -31,8 +31,7 @@ enum JSONText {
     return text.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/) != nil
   }
 
-  /// JSON with characters in place of its escaped pairs of surrogates, which YAML does not know. All other escapes of
-  /// JSON are YAML's, too.
+  /// JSON without escaped pairs of surrogates, which YAML does not know. All other escapes of JSON are YAML's, too.
   static func joiningSurrogates(_ text: String) -> String {
     guard text.contains("\\u") else { return text }
     var result = ""

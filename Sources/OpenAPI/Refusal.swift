@@ -6,8 +6,7 @@ struct Refusal: Equatable {
   let status: Int
   let codes: [Problem.Code]
 
-  /// The refusals of a route that a client of one operation may meet, by status. Those of every request are left out: a
-  /// head that is too large, a request for no route.
+  /// The refusals of a route that a client of one operation may meet, by status, without those of every request.
   static func all(of policy: RoutePolicy) -> [Refusal] {
     var codes: [Int: [Problem.Code]] = [:]
     for code in Problem.Code.allCases where meets(code, on: policy) {
@@ -52,8 +51,7 @@ struct Refusal: Equatable {
     return .members(members)
   }
 
-  /// A response of the operation's own with the refusal's media type beside its own. One that has the media type stays
-  /// as it is.
+  /// A response of the operation's own with the refusal's media type beside its own, unless it has that already.
   func joined(to response: Node, as format: ErrorFormat) -> Node {
     var response = response
     var content = response.member("content") ?? .members([])

@@ -24,8 +24,7 @@ public struct ServerAddress: Equatable, Sendable {
     base = path.isEmpty || path.hasPrefix("/") ? String(path) : "/" + path
   }
 
-  /// The first server that an operation, its path or the document names, whose variables have their defaults; `nil` if
-  /// none does.
+  /// The first server that an operation, its path or the document names, with its variables' defaults; `nil` for none.
   init?(first servers: [Node?]) {
     guard let server = servers.compactMap({ $0?.elements.first }).first,
       var url = server.member("url")?.scalar?.string

@@ -1,5 +1,6 @@
-import Conformance
 import Testing
+
+@testable import Conformance
 
 /// Whole checks of servers inside the tests: one without a flaw, and one with each.
 struct FlawTests {

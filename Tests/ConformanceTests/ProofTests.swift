@@ -1,5 +1,6 @@
-import Conformance
 import Testing
+
+@testable import Conformance
 
 /// Whole checks of servers whose responses prove less, or show less, than a strict server's.
 struct ProofTests {

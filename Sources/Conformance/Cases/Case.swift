@@ -12,19 +12,6 @@ public struct Case: Sendable {
   public var isCostly = false
   public var judge: @Sendable (Evidence) -> Finding
 
-  init(
-    section: Section, name: String, title: String, level: Level, needs: Set<Need>, script: Script,
-    judge: @escaping @Sendable (Evidence) -> Finding
-  ) {
-    self.section = section
-    self.name = name
-    self.title = title
-    self.level = level
-    self.needs = needs
-    self.script = script
-    self.judge = judge
-  }
-
   /// The case, left out unless `--only` names it.
   var costly: Case {
     var copy = self
@@ -67,14 +54,8 @@ public enum Section: String, CaseIterable, Sendable {
 public enum Level: String, CaseIterable, Sendable, Comparable {
   case must, should, may
 
-  public static func < (left: Level, right: Level) -> Bool { left.rank < right.rank }
-
-  private var rank: Int {
-    switch self {
-    case .must: 0
-    case .should: 1
-    case .may: 2
-    }
+  public static func < (left: Level, right: Level) -> Bool {
+    left != right && (left == .must || right == .may)
   }
 }
 

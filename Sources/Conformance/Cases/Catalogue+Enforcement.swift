@@ -111,7 +111,6 @@ extension Catalogue {
 }
 
 extension Evidence {
-  /// Checks that the second delivery was sent before the first one had its response.
   func overlapped() -> Finding {
     guard exchanges.count > 1 else { return .undecided("nothing was sent in flight") }
     return exchanges[1].sent < exchanges[0].ended
@@ -154,7 +153,6 @@ extension Evidence {
     }
   }
 
-  /// The fate of a key whose first request the application has refused.
   fileprivate func fateOfRefusal() -> Finding {
     guard let first = self[0] else { return .undecided(absence(0)) }
     guard let corrected = self[2] else { return .undecided(absence(2)) }

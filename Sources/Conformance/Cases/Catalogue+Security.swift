@@ -121,9 +121,7 @@ extension Catalogue {
       return used.isSuccess ? .violated("replayed without credentials") : .met("\(used.status)")
     },
   ]
-}
 
-extension Catalogue {
   static let beyond: [Case] = [
     Section.beyond.must(
       "pipelined", "two deliveries on one connection at once run once", needs: [.oracle],

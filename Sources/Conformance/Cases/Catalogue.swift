@@ -8,7 +8,6 @@ public enum Catalogue {
     .deliver(Delivery()), .deliver(Delivery(.fresh("a"), .other)), .deliver(Delivery(.fresh("a"), .other)),
     .deliver(Delivery()))
 
-  /// Two equal deliveries with this key field.
   static func twice(_ values: String...) -> Script {
     let delivery = Delivery(.values(values))
     return Script(.deliver(delivery), .deliver(delivery))
@@ -21,16 +20,14 @@ extension Section {
     _ name: String, _ title: String, needs: Set<Need> = [], _ script: Script,
     _ judge: @escaping @Sendable (Evidence) -> Finding
   ) -> Case {
-    Case(
-      section: self, name: name, title: title, level: .must, needs: needs, script: script, judge: judge)
+    Case(section: self, name: name, title: title, level: .must, needs: needs, script: script, judge: judge)
   }
 
   func should(
     _ name: String, _ title: String, needs: Set<Need> = [], _ script: Script,
     _ judge: @escaping @Sendable (Evidence) -> Finding
   ) -> Case {
-    Case(
-      section: self, name: name, title: title, level: .should, needs: needs, script: script, judge: judge)
+    Case(section: self, name: name, title: title, level: .should, needs: needs, script: script, judge: judge)
   }
 
   func may(

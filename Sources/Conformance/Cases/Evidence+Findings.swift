@@ -1,6 +1,5 @@
 /// The conditions that cases are made of.
 extension Evidence {
-  /// Checks the total number of executions of the script's requests.
   func ran(_ expected: Int) -> Finding {
     switch executions {
     case .unknown:
@@ -25,7 +24,6 @@ extension Evidence {
     return "\(text) instead of \(expected == 0 ? "not at all" : expected == 1 ? "once" : "\(expected) times")"
   }
 
-  /// The reason for which a delivery has no response.
   func absence(_ number: Int) -> String {
     guard exchanges.indices.contains(number) else { return "delivery \(number + 1) was not sent" }
     switch exchanges[number].outcome {
@@ -34,8 +32,7 @@ extension Evidence {
     }
   }
 
-  /// The finding on a delivery without a response: the end of its connection refuses it, too, and an endless response
-  /// decides nothing.
+  /// A delivery without a response: the end of its connection refuses it, too; an endless response decides nothing.
   func refusedByClosing(_ number: Int) -> Finding {
     if exchanges.indices.contains(number), case .endless = exchanges[number].outcome {
       return .undecided(absence(number))
@@ -48,7 +45,6 @@ extension Evidence {
     return response.isSuccess ? .met("\(response.status)") : .violated("refused with \(response.status)")
   }
 
-  /// Checks that a delivery was refused for a reason on the client's side.
   func refused(_ number: Int) -> Finding {
     guard let response = self[number] else { return .undecided(absence(number)) }
     if response.isRefusal { return .met("\(response.status)") }
@@ -60,7 +56,6 @@ extension Evidence {
         : "accepted (\(response.status))")
   }
 
-  /// Checks that a delivery was refused with one of these statuses.
   func refused(_ number: Int, with statuses: Set<Int>) -> Finding {
     let refusal = refused(number)
     guard case .met = refusal, let response = self[number] else { return refusal }
@@ -69,7 +64,6 @@ extension Evidence {
       ? refusal : .violated("refused with \(response.status) instead of \(expected)")
   }
 
-  /// Checks that a refusal is a problem document or links to the documentation.
   func described(_ number: Int) -> Finding {
     guard let response = self[number] else { return .undecided(absence(number)) }
     guard response.isRefusal else { return .undecided("not refused (\(response.status))") }
@@ -78,8 +72,6 @@ extension Evidence {
   }
 
   /// Checks that two deliveries got the same result: status, and body byte for byte.
-  ///
-  /// - Parameter runs: The number of the script's executions if the second one did not run.
   func sameResult(_ first: Int, _ second: Int, runs: Int = 1) -> Finding {
     guard let old = self[first] else { return .undecided(absence(first)) }
     guard let new = self[second] else { return .undecided(absence(second)) }
@@ -88,10 +80,7 @@ extension Evidence {
     return mayHaveRunAgain(runs: runs) ? alike : .met("\(new.status)")
   }
 
-  /// Checks that the second delivery was treated as a retry of the first one. Another response to it is a behaviour to
-  /// report if it is known that it did not run.
-  ///
-  /// - Parameter runs: The number of the script's executions if the second one did not run.
+  /// Checks that the second delivery was treated as a retry of the first one, or is known not to have run.
   func retried(runs: Int = 1) -> Finding {
     let same = sameResult(0, 1, runs: runs)
     guard self[1]?.isSuccess == true, executions != .unknown else { return same }
@@ -101,8 +90,7 @@ extension Evidence {
     return same
   }
 
-  /// Checks that two equal deliveries with this form of a key were treated as one intent, or refused: an endpoint may
-  /// enforce a format of its own.
+  /// Checks that two equal deliveries with this form of a key were treated as one intent, or refused.
   ///
   /// - Parameters:
   ///   - taken: The finding on an endpoint that takes the form as a key.
@@ -152,7 +140,6 @@ extension Evidence {
     }
   }
 
-  /// The treatment of another spelling of the same payload under the same key.
   func treatmentOfSpelling() -> Finding {
     guard let first = self[0] else { return .undecided(absence(0)) }
     guard let second = self[1] else { return .undecided(absence(1)) }
@@ -164,10 +151,7 @@ extension Evidence {
     if case .met = ran(1) { return .observed("the same payload, another response") }
     return .violated("another result under the same key")
   }
-}
 
-/// The proof that a delivery did not run.
-extension Evidence {
   /// Whether an accepted delivery was not run, and stands for the first one: by the executions where they are known,
   /// else by its result; `nil` if neither tells.
   ///
@@ -183,10 +167,7 @@ extension Evidence {
     }
   }
 
-  /// Whether equal results can be those of two runs: other keys get the same one, and no oracle shows that there was no
-  /// second run.
-  ///
-  /// - Parameter runs: The number of the script's executions if there was none.
+  /// Whether equal results can be those of two runs: other keys get the same one, and no oracle shows one run.
   func mayHaveRunAgain(runs: Int = 1) -> Bool { keysShareResults && executions != .exactly(runs) }
 
   /// The finding where equal results decide nothing.

@@ -8,24 +8,22 @@ struct JSONReader {
 
   private struct Malformed: Error {}
 
-  /// The value of a document; `nil` if it is not JSON.
   static func read(_ bytes: some Sequence<UInt8>) -> JSONValue? {
     var reader = JSONReader(bytes: Array(bytes))
-    guard let value = try? reader.value(depth: 0) else { return nil }
-    reader.skipSpace()
-    return reader.index == reader.bytes.count ? value : nil
+    return reader.document()
   }
 
-  /// The index of the byte at which a document ceases to be JSON, which is its length if it ends too early; `nil` if it
-  /// is JSON.
+  /// The index of the byte at which a document ceases to be JSON, at most its length; `nil` if it is JSON.
   static func fault(in bytes: [UInt8]) -> Int? {
     var reader = JSONReader(bytes: bytes)
-    guard (try? reader.value(depth: 0)) != nil else { return reader.index }
-    reader.skipSpace()
-    return reader.index == bytes.count ? nil : reader.index
+    return reader.document() == nil ? reader.index : nil
   }
 
-  private init(bytes: [UInt8]) { self.bytes = bytes }
+  private mutating func document() -> JSONValue? {
+    guard let value = try? value(depth: 0) else { return nil }
+    skipSpace()
+    return index == bytes.count ? value : nil
+  }
 
   private mutating func value(depth: Int) throws -> JSONValue {
     guard depth < Self.maxDepth else { throw Malformed() }
@@ -97,8 +95,7 @@ struct JSONReader {
     }
   }
 
-  /// Reads the digits of an escape, and those of the low surrogate that belongs to a high one. A surrogate without its
-  /// other half is U+FFFD.
+  /// Reads the digits of an escape, with those of a low surrogate. One without its other half is U+FFFD.
   private mutating func codePoint() throws -> Character {
     var units = [try hexUnit()]
     let next = index
@@ -153,7 +150,6 @@ struct JSONReader {
 
   private var peek: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-  /// Takes the next byte that is not white space if it is this one.
   private mutating func takes(_ character: Unicode.Scalar) -> Bool {
     skipSpace()
     return skip(character)

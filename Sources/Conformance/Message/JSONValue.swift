@@ -1,7 +1,6 @@
 import Wire
 
-/// A JSON value that keeps the order of members and the digits of numbers, so that equal documents can be written
-/// differently on purpose.
+/// A JSON value that keeps the order of members and the digits of numbers, so that it can be written differently.
 public indirect enum JSONValue: Equatable, Sendable {
   case null
   case bool(Bool)
@@ -88,17 +87,11 @@ extension JSONValue {
     case .object(let members): members.flatMap(\.value.scalars)
     }
   }
-}
 
-extension JSONValue {
   /// The order in which the members of objects are written.
   public enum Order: Sendable { case asRead, reversed }
 
-  /// The document as text.
-  ///
-  /// - Parameters:
-  ///   - order: The order of members.
-  ///   - space: The text after each colon, comma and opening bracket.
+  /// - Parameter space: The text after each colon, comma and opening bracket.
   public func text(_ order: Order = .asRead, space: String = "") -> String {
     switch self {
     case .null: return "null"

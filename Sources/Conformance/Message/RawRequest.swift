@@ -7,14 +7,7 @@ public struct RawRequest: Hashable, Sendable {
   /// The field lines as they are sent, without their line ends.
   public var lines: [String]
   /// The body as it is sent, with its framing.
-  public var body: [UInt8]
-
-  public init(method: String, target: String, lines: [String], body: [UInt8] = []) {
-    self.method = method
-    self.target = target
-    self.lines = lines
-    self.body = body
-  }
+  public var body: [UInt8] = []
 
   public var bytes: [UInt8] {
     Array(([method + " " + target + " HTTP/1.1"] + lines).map { $0 + "\r\n" }.joined().utf8) + [13, 10] + body
@@ -26,6 +19,10 @@ public struct HeaderLine: Hashable, Sendable {
   public var name: String
   public var value: String
 
+  public var line: String { "\(name): \(value)" }
+}
+
+extension HeaderLine {
   /// Parses `Name: value`; `nil` if the name is no token or the line has a control character.
   public init?(_ text: String) {
     guard let colon = text.firstIndex(of: ":") else { return nil }
@@ -36,11 +33,4 @@ public struct HeaderLine: Hashable, Sendable {
     else { return nil }
     self.init(name: String(name), value: String(value.drop(while: \.isWhitespace)))
   }
-
-  public init(name: String, value: String) {
-    self.name = name
-    self.value = value
-  }
-
-  public var line: String { "\(name): \(value)" }
 }

@@ -1,15 +1,9 @@
 /// A complete response.
 public struct RawResponse: Equatable, Sendable {
   public var status: Int
-  public var fields: [HeaderLine]
+  public var fields: [HeaderLine] = []
   /// The body without its framing.
-  public var body: [UInt8]
-
-  public init(status: Int, fields: [HeaderLine] = [], body: [UInt8] = []) {
-    self.status = status
-    self.fields = fields
-    self.body = body
-  }
+  public var body: [UInt8] = []
 
   /// The values of all fields of this name, joined as HTTP joins them; `nil` if there is none.
   public subscript(name: String) -> String? {
@@ -67,7 +61,6 @@ extension RawResponse {
 }
 
 extension Substring {
-  /// The text without white space at both ends.
   var trimmingSpace: String {
     var text = self
     while text.first?.isWhitespace == true { text.removeFirst() }

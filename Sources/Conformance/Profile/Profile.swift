@@ -6,7 +6,6 @@ struct Profile {
 
   init(_ report: Report) { self.report = report }
 
-  /// The behaviours that were seen, each with its name.
   var behaviour: [(name: String, value: String)] {
     [
       ("keys", keys), ("without a key", statusText("2.7/missing-400", 0)),
@@ -18,13 +17,10 @@ struct Profile {
     ].compactMap { name, value in value.map { (name, $0) } }
   }
 
-  /// The end of the report for a person.
   var lines: [String] {
     guard report.isAccepted else { return [] }
     let width = (behaviour.map(\.name.count).max() ?? 0) + 2
-    let rows = behaviour.map {
-      "  " + $0.name + String(repeating: " ", count: width - $0.name.count) + $0.value
-    }
+    let rows = behaviour.map { "  " + TextReport.padded($0.name, width) + $0.value }
     let title =
       ignoresKeys || showsNoKeys
       ? "Semel in front of the API makes keys count there, with" : "Semel recommends for the API"
@@ -105,14 +101,11 @@ struct Profile {
 
   func verdict(_ id: String) -> Verdict? { report.verdict(id) }
 
-  /// The reason of a verdict that rests on evidence.
   func reason(_ id: String) -> String? {
     guard let verdict = verdict(id), ![.skip, .inconclusive].contains(verdict.kind), !verdict.reason.isEmpty
     else { return nil }
     return verdict.reason
   }
-
-  func evidence(_ id: String) -> Evidence? { report.evidence(id) }
 
   func response(_ id: String, _ number: Int) -> RawResponse? { report.evidence(id)?[number] }
 
@@ -124,7 +117,6 @@ struct Profile {
 }
 
 extension Evidence {
-  /// Whether the script's requests have run more than once.
   var ranAgain: Bool {
     switch executions {
     case .exactly(2...), .atLeast(2...): true
@@ -134,7 +126,6 @@ extension Evidence {
 }
 
 extension Profile {
-  /// The purposes of a configuration.
   enum Purpose {
     /// A route that protects the API's requests, and keeps to what its clients know already.
     case recommended
@@ -142,7 +133,6 @@ extension Profile {
     case alike
   }
 
-  /// A whole configuration of Semel for the API.
   func configuration(_ purpose: Purpose) -> String {
     """
     \(members.joined(separator: "\n"))
@@ -152,15 +142,13 @@ extension Profile {
     """
   }
 
-  /// The configuration that behaves like the API; `nil` if the recommended one does, and for an API of which nothing
-  /// shows that it takes keys.
+  /// The configuration that behaves like the API; `nil` if the recommended one does, or nothing shows that keys count.
   var alikeConfiguration: String? {
     guard !ignoresKeys, !showsNoKeys else { return nil }
     let alike = configuration(.alike)
     return alike == configuration(.recommended) ? nil : alike
   }
 
-  /// The top-level members but for the routes.
   private var members: [String] {
     // The API itself may have the usual port of this machine.
     let port = setup.endpoint.isLoopback && setup.endpoint.port == 8080 ? 8090 : 8080
@@ -193,8 +181,7 @@ extension Profile {
     ].compactMap(\.self) + (purpose == .alike ? faults : [])
   }
 
-  /// The members that weaken a route to what the API does: payloads that are not compared, or by their bytes alone, and
-  /// keys that are forgotten early.
+  /// The members that weaken a route to what the API does.
   private var faults: [String] {
     [
       fingerprint.map { "fingerprint: {body: \($0)}" },
@@ -203,17 +190,15 @@ extension Profile {
   }
 
   /// The field by which the check knows callers. If the check knows none, the reader is to name the field: one caller
-  /// must not get the responses to another one. Callers share their keys only to behave like an API that has them do so.
+  /// must not get the responses to another one. Callers share their keys only where the API has them do so.
   private func caller(_ purpose: Purpose) -> String {
     if purpose == .alike, sharesKeys || !setup.mayNameCaller { return "{shared: true}" }
     if let part = setup.callerPart { return "{parts: [\(part.jsonString)]}" }
     return "{parts: [\"header:Authorization\"]} # name the field by which the API knows its callers"
   }
 
-  /// True if another caller was seen to get the first one's responses.
   private var sharesKeys: Bool { verdict("5/other-caller-runs")?.kind == .fail }
 
-  /// The status of a mismatch, if Semel has it.
   private var mismatchStatus: Int? {
     response("2.7/reuse-status", 1).map(\.status).flatMap { [400, 409, 422].contains($0) ? $0 : nil }
   }
@@ -227,7 +212,9 @@ extension Profile {
   }
 
   private var fingerprint: String? {
-    guard let seen = evidence("2.7/reuse-status"), seen[0] != nil, let second = seen[1] else { return nil }
+    guard let seen = report.evidence("2.7/reuse-status"), seen[0] != nil, let second = seen[1] else {
+      return nil
+    }
     // A payload that ran under the same key was distinguished, although it was not refused.
     if second.isSuccess { return seen.isReplay(1) == true && !ignoresKeys ? "none" : nil }
     return reason("2.4/white-space")?.hasPrefix("distinguished") == true ? "raw" : nil

@@ -1,6 +1,5 @@
 /// The report's three answers for a reader who has five seconds.
 struct Answers {
-  /// An answer and its reason, in one line.
   struct Answer: Equatable {
     /// `unknown` where too little was examined for a yes or a no: never a no by default.
     enum Kind: String { case yes, no, unknown }
@@ -22,12 +21,9 @@ struct Answers {
       ("Does anyone see another's response?", seesAnother.text), ("What is missing?", missing),
     ]
     let width = (rows.map(\.0.count).max() ?? 0) + 2
-    return rows.map { question, answer in
-      question + String(repeating: " ", count: width - question.count) + answer
-    }
+    return rows.map { TextReport.padded($0, width) + $1 }
   }
 
-  /// Whether deliveries of one key ran more than once.
   var chargedTwice: Answer {
     let examined = report.results.filter { $0.isAboutOneRun }
     let again = examined.filter(\.ranAgain)
@@ -41,7 +37,6 @@ struct Answers {
     return answer(examined.filter { $0.examined.section != .fingerprint }, "each ran once")
   }
 
-  /// Whether a caller got a response to another one.
   var seesAnother: Answer {
     let examined = report.results.filter { Self.aboutCallers.contains($0.examined.id) }
     let seen = examined.filter(\.showsAnother)
@@ -101,7 +96,6 @@ extension CaseResult {
       || ["2.2/other-payload-not-run", "beyond/pipelined"].contains(examined.id)
   }
 
-  /// True if the verdict is that requests of one key have run more than once.
   fileprivate var ranAgain: Bool {
     [.fail, .warn].contains(verdict.kind) && evidence?.ranAgain == true
   }

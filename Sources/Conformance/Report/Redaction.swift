@@ -1,6 +1,4 @@
-/// Takes secrets out of what a report shows.
-///
-/// It changes the evidence and not the finished text: no escape of a format can then hide a secret from it.
+/// Takes secrets out of the evidence, and not of the finished text, where an escape could hide one.
 struct Redaction {
   static let mark = "[redacted]"
   private let secrets: [String]
@@ -79,7 +77,6 @@ struct Redaction {
 }
 
 extension Setup {
-  /// The endpoint without the credentials in its query.
   var redactedURL: String {
     var shown = endpoint
     shown.target = Redaction(self).target(endpoint.target)
@@ -88,7 +85,6 @@ extension Setup {
 }
 
 extension Report {
-  /// The report without the secrets of its setup.
   var redacted: Report {
     let redaction = Redaction(setup)
     var report = self

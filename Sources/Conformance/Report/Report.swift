@@ -3,15 +3,8 @@ public struct Report: Sendable {
   public var setup: Setup
   public var keyStyle: Composer.KeyStyle
   /// Whether the endpoint accepts the request at all; otherwise nothing was examined.
-  public var isAccepted: Bool
+  public var isAccepted = true
   public var results: [CaseResult]
-
-  public init(setup: Setup, keyStyle: Composer.KeyStyle, isAccepted: Bool = true, results: [CaseResult]) {
-    self.setup = setup
-    self.keyStyle = keyStyle
-    self.isAccepted = isAccepted
-    self.results = results
-  }
 
   /// The forms of a report.
   public enum Format: String, CaseIterable, Sendable {
@@ -34,7 +27,6 @@ public struct Report: Sendable {
     }
   }
 
-  /// The results of each section that has any.
   var sections: [(section: Section, results: [CaseResult])] {
     Section.allCases.compactMap { section in
       let own = results.filter { $0.examined.section == section }

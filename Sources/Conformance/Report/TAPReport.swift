@@ -43,7 +43,6 @@ enum TAPReport {
     return lines + ["  ..."]
   }
 
-  /// A text without the characters that mean something to TAP.
   private static func escaped(_ text: String) -> String {
     text.replacing("\\", with: "\\\\").replacing("#", with: "\\#").replacing("\n", with: " ")
   }

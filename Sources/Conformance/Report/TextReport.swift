@@ -1,5 +1,4 @@
-/// The report for a person: three answers, a table for each section, each failure with its exchanges, and the API's
-/// profile.
+/// The report for a person: three answers, a table for each section, each failure, and the API's profile.
 enum TextReport {
   static func text(_ report: Report) -> String {
     var lines = ["\(report.setup.endpoint.url), profile \(report.setup.expected.name)", ""]
@@ -25,7 +24,7 @@ enum TextReport {
       + padded(result.examined.name, 30) + result.examined.title + (reason.isEmpty ? "" : ": " + reason)
   }
 
-  private static func padded(_ text: String, _ width: Int) -> String {
+  static func padded(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(1, width - text.count))
   }
 
@@ -36,7 +35,6 @@ enum TextReport {
     }
   }
 
-  /// The first exchanges of a case, which are enough to see it.
   private static func exchanges(of result: CaseResult, at endpoint: Endpoint) -> [String] {
     let all = result.evidence?.exchanges ?? []
     let shown = all.prefix(4).flatMap { exchange in
@@ -45,7 +43,6 @@ enum TextReport {
     return all.count > 4 ? shown + ["  and \(all.count - 4) more"] : shown
   }
 
-  /// An outcome in one line.
   static func outcome(_ outcome: Exchange.Outcome) -> String {
     switch outcome {
     case .abandoned: return "the client went away"

@@ -11,9 +11,7 @@ public struct ConformanceRun: Sendable {
   private let plan: Plan
   private let tls: NIOSSLContext?
 
-  /// Prepares a check. Sends nothing.
-  ///
-  /// - Parameter authority: A file with the certificates that are trusted; `nil` takes the system's.
+  /// Prepares a check, and sends nothing. `authority` is a file of trusted certificates; `nil` takes the system's.
   public init(_ setup: Setup, _ plan: Plan, authority: String? = nil) throws(BadAuthority) {
     self.setup = setup
     self.plan = plan
@@ -28,15 +26,12 @@ public struct ConformanceRun: Sendable {
     }
   }
 
-  /// Reads the oracle once, which creates nothing. Without it, what the run creates would decide little.
-  ///
-  /// - Returns: The reason for which it cannot be read; `nil` if it can, or if there is none with a URL of its own.
+  /// Reads the oracle once, which creates nothing. Returns the reason for which it cannot be read; `nil` if it can.
   public func oracleFault() async throws(NotReached) -> String? {
     try await ScriptRunner(composer: Composer(setup, style: .quoted), tls: tls).oracleFault()
   }
 
-  /// Runs all scripts, one after the other, and judges their evidence. Nothing else is run where the endpoint does not
-  /// accept the request at all, since every other verdict would be about that.
+  /// Runs all scripts and judges their evidence; the first alone where the endpoint does not accept the request.
   ///
   /// - Parameter onProgress: Called before each script with the number of those that have ended, and of all.
   public func run(

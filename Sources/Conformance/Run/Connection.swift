@@ -11,7 +11,6 @@ public struct NotReached: Error, Equatable, CustomStringConvertible {
 
 /// One connection of the check's own. It sends exactly the bytes that it is given.
 struct Connection: Sendable {
-  /// An outcome with the moment at which it was there.
   typealias Timed = (outcome: Exchange.Outcome, at: ContinuousClock.Instant)
 
   private let channel: any Channel
@@ -19,9 +18,6 @@ struct Connection: Sendable {
   private let outcomes: [EventLoopFuture<Timed>]
   private let firstByte: EventLoopFuture<Void>
 
-  /// Connects, and does the handshake of TLS.
-  ///
-  /// - Parameter methods: The methods of the requests that the connection is for.
   static func open(
     to endpoint: Endpoint, tls: NIOSSLContext?, methods: [String], within timeout: Duration
   ) async throws(NotReached) -> Connection {
@@ -58,7 +54,6 @@ struct Connection: Sendable {
     try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
   }
 
-  /// The outcome of the request of this number, awaited.
   func outcome(_ number: Int = 0) async -> Timed {
     // The futures never fail.
     (try? await outcomes[number].get()) ?? (.none("the connection ended"), .now)

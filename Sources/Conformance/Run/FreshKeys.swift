@@ -20,8 +20,7 @@ enum FreshKeys {
   }
 }
 
-/// The texts by which a refusal would give away the first request: what its payload has and the other one has not, and
-/// its digests.
+/// The texts by which a refusal would give away the first request: its payload's own, and its digests.
 enum Confidential {
   static func texts(of payloads: Payloads) -> [String] {
     payloads.confidential + [

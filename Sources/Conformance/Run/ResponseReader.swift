@@ -3,10 +3,8 @@ import Wire
 
 /// Decodes the responses of one connection, in the order of their requests. Pure: bytes in, outcomes out.
 struct ResponseReader {
-  /// The maximum size of a body, in MiB, so that no endpoint can exhaust the memory. A list of everything that was
-  /// created must fit, too.
+  /// The maximum size of a body, in MiB, into which a list of everything that was created must fit.
   static let maxBodyMiB = 8
-  /// The maximum number of interim responses before a final one.
   static let maxInterim = 64
 
   private var methods: ArraySlice<MessageHead.Method>
@@ -15,7 +13,6 @@ struct ResponseReader {
   private var current: RawResponse?
   private var interim = 0
 
-  /// Creates a reader for the responses to requests of these methods.
   init(methods: [String]) {
     let known = methods.map { ResponseReader.method($0) }
     self.methods = known[...]

@@ -39,7 +39,6 @@ struct ScriptRunner: Sendable {
   /// The reason for which the oracle cannot be read; `nil` if it can, or if there is none with a URL of its own.
   func oracleFault() async throws(NotReached) -> String? { try await executions()?.fault }
 
-  /// The requests of a script and their outcomes. Throws once the endpoint is not reached any more.
   func run(_ script: Script) async throws(NotReached) -> Evidence {
     var progress = Progress(keys: FreshKeys.make(["a", "b"]))
     let before = try await executions()
@@ -63,11 +62,9 @@ struct ScriptRunner: Sendable {
     /// The time from a response until the oracle counts its run.
     var oracle = Duration.zero
 
-    /// The time for which the end of a run is awaited.
     var patience: Duration { .seconds(10) + response * 3 }
   }
 
-  /// The state of one script's run.
   private struct Progress {
     let keys: [String: String]
     let start = ContinuousClock.now
@@ -75,8 +72,6 @@ struct ScriptRunner: Sendable {
     var documentation = Evidence.Documentation.notLooked
 
     var age: Duration { ContinuousClock.now - start }
-
-    init(keys: [String: String]) { self.keys = keys }
   }
 
   private func run(_ step: Step, _ progress: inout Progress) async throws(NotReached) {
@@ -112,7 +107,6 @@ struct ScriptRunner: Sendable {
       to: endpoint, tls: endpoint.isSecure ? tls : nil, methods: methods, within: setup.timeout)
   }
 
-  /// Sends the request of a delivery on a connection of its own.
   private func send(
     _ delivery: Delivery, _ progress: Progress
   ) async throws(NotReached) -> (request: RawRequest, connection: Connection, sent: Duration) {
@@ -223,10 +217,8 @@ struct ScriptRunner: Sendable {
     return oracle.reading(of: try await get(endpoint))
   }
 
-  /// The reading of the oracle once no run of these exchanges can change it any more.
-  ///
-  /// A response ends its run. Where one is missing, a run may continue; so may the oracle's counting where it lags.
-  /// The reading must then be the same for longer than either takes, so that no later script is charged with the run.
+  /// The reading of the oracle once no run of these exchanges can change it: where a response is missing, a run may
+  /// continue, and the oracle may lag. The reading must be the same for longer than either takes.
   private func finalExecutions(of exchanges: [Exchange]) async throws(NotReached) -> OracleReading? {
     let mayRun = exchanges.contains { $0.response == nil }
     let unseenRun: Duration = mayRun ? setup.headStart + pace.response * 2 : .zero

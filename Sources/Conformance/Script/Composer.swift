@@ -17,8 +17,6 @@ public struct Composer: Sendable {
     self.style = style
   }
 
-  /// The request of a delivery.
-  ///
   /// - Parameter keys: The fresh keys of the script by their names.
   public func request(_ delivery: Delivery, keys: [String: String]) -> RawRequest {
     let body = body(delivery.payload)
@@ -85,7 +83,6 @@ public struct Composer: Sendable {
     return text
   }
 
-  /// A key with another last digit.
   private static func sibling(of key: String) -> String {
     String(key.dropLast()) + (key.hasSuffix("0") ? "1" : "0")
   }
@@ -154,7 +151,6 @@ public struct Composer: Sendable {
 }
 
 extension JSONValue {
-  /// The document with each integer written as a decimal fraction.
   fileprivate var renumbered: JSONValue {
     switch self {
     case .number(let text): Int(text) == nil ? self : .number(text + ".0")

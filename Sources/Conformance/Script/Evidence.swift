@@ -13,15 +13,8 @@ public struct Exchange: Equatable, Sendable {
   public var request: RawRequest
   public var outcome: Outcome
   /// The times since the script's start at which the last byte was sent, and at which the outcome was there.
-  public var sent: Duration
-  public var ended: Duration
-
-  public init(request: RawRequest, outcome: Outcome, sent: Duration = .zero, ended: Duration = .zero) {
-    self.request = request
-    self.outcome = outcome
-    self.sent = sent
-    self.ended = ended
-  }
+  public var sent = Duration.zero
+  public var ended = Duration.zero
 
   public var response: RawResponse? {
     if case .response(let response) = outcome { response } else { nil }
@@ -39,35 +32,24 @@ public enum Executions: Equatable, Sendable {
 /// All that a case is judged by.
 public struct Evidence: Equatable, Sendable {
   /// One for each delivery of the script, in its order.
-  public var exchanges: [Exchange]
-  public var executions: Executions
+  public var exchanges: [Exchange] = []
+  public var executions = Executions.unknown
   /// Whether two keys got the same result in this run, so that equal results do not show a replay.
   public var keysShareResults = false
   /// The reason for which the oracle gave no reading.
   public var oracleFault: String?
   /// The document to which the last refusal led, and its URL.
-  public var documentation: Documentation
+  public var documentation = Documentation.notLooked
   /// The expectations of the run's profile.
-  public var expected: ExpectedBehaviour
+  public var expected = ExpectedBehaviour.ietf
   /// The text by which each payload differs from the other, and other parts that no refusal may repeat.
-  public var confidential: [String]
+  public var confidential: [String] = []
 
   public enum Documentation: Equatable, Sendable {
     case notLooked
     case noLink
     case elsewhere(String)
     case fetched(String, Exchange.Outcome)
-  }
-
-  public init(
-    exchanges: [Exchange] = [], executions: Executions = .unknown, documentation: Documentation = .notLooked,
-    expected: ExpectedBehaviour = .ietf, confidential: [String] = []
-  ) {
-    self.exchanges = exchanges
-    self.executions = executions
-    self.documentation = documentation
-    self.expected = expected
-    self.confidential = confidential
   }
 
   /// The response to the delivery of this number; `nil` if there was none.

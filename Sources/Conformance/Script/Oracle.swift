@@ -36,7 +36,6 @@ extension OracleSettings {
     }
   }
 
-  /// The reason for which a body is no JSON, with the bytes at fault.
   private static func text(ofNoJSON body: [UInt8]) -> String {
     guard !body.isEmpty else { return "no JSON: the body is empty" }
     let index = JSONReader.fault(in: body) ?? body.count
@@ -46,12 +45,10 @@ extension OracleSettings {
     return "no JSON: at byte \(index) it reads \(String(decoding: shown, as: UTF8.self))"
   }
 
-  /// The number of bytes at fault that a message shows.
   private static let maxShown = 24
 }
 
 extension OracleReading {
-  /// The reason for which there is no reading.
   var fault: String? {
     if case .failed(let reason) = self { reason } else { nil }
   }

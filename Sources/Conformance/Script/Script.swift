@@ -1,5 +1,4 @@
-/// The exchanges of a case, in their order. Equal scripts run once, and every case that has the script judges the same
-/// evidence: a check creates no more than it needs.
+/// The exchanges of a case, in their order. Equal scripts run once, and their cases judge the same evidence.
 public struct Script: Hashable, Sendable {
   public var steps: [Step]
 
@@ -58,7 +57,6 @@ public enum Step: Hashable, Sendable {
     }
   }
 
-  /// The number of requests that the step sends.
   var requests: Int {
     if case .flood(let count) = self { count } else { deliveries.count }
   }

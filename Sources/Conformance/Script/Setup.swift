@@ -56,8 +56,6 @@ public struct Payloads: Equatable, Sendable {
   public var otherThanSlow: [UInt8]?
   public var failing: [UInt8]?
 
-  /// Creates the bodies from the first one.
-  ///
   /// - Parameter vary: The pointer to the member that makes another payload; `nil` takes the first one that can be
   ///   changed, and a body that is no JSON gets another last byte.
   public init(_ first: [UInt8], mediaType: String? = nil, vary: String? = nil, slow: [UInt8]? = nil) {
@@ -95,13 +93,11 @@ public struct Payloads: Equatable, Sendable {
 }
 
 extension JSONValue {
-  /// The pointers to the members of an object.
   fileprivate var memberPointers: [String] {
     guard case .object(let members) = self else { return [""] }
     return members.map { "/" + $0.name.replacing("~", with: "~0").replacing("/", with: "~1") }
   }
 
-  /// Another value of the same type; `nil` if there is none.
   fileprivate var varied: JSONValue? {
     switch self {
     case .string(let text): .string(text.isEmpty ? "x" : text.dropLast() + String(text.last?.varied ?? "x"))
@@ -125,10 +121,8 @@ extension Character {
   }
 }
 
-/// The fields that the options may set.
 extension Setup {
-  /// The fields that end or route a request, or change its connection. The check makes them itself: a second one, or
-  /// another one, would falsify what its cases examine.
+  /// The fields that the check makes itself: another one would falsify what its cases examine.
   private static let ownFields: Set = [
     "connection", "content-length", "expect", "host", "transfer-encoding", "upgrade",
   ]
@@ -158,10 +152,7 @@ extension Setup {
   static func normalized(_ name: String) -> String {
     name.lowercased().replacing("_", with: "-")
   }
-}
 
-/// The fields and the parameters of the options that are confidential, or know a caller.
-extension Setup {
   /// True if a name is that of a credential. A request of nobody goes without these fields.
   static func isCredential(_ name: String) -> Bool {
     let name = normalized(name)
@@ -207,7 +198,6 @@ extension Setup {
     var isCredential: Bool
   }
 
-  /// The values that no report may show.
   var secrets: [ConfidentialValue] {
     headers.filter { !Self.isNeutralField($0.name) }
       .map { ConfidentialValue(text: $0.value, isCredential: Self.isCredential($0.name)) }
@@ -219,7 +209,6 @@ extension Setup {
       }
   }
 
-  /// The names of the fields whose values no report may show, in lower case.
   var secretFields: Set<String> {
     Set(
       (headers.filter { !Self.isNeutralField($0.name) } + [otherCaller].compactMap(\.self)).map {
@@ -227,13 +216,11 @@ extension Setup {
       })
   }
 
-  /// The names of the parameters whose values no report may show.
   var secretParameters: Set<String> {
     Set(endpoint.query.map(\.name).filter { !Self.isNeutralParameter($0) })
   }
 
-  /// The part of a request that knows the caller, as a configuration names it, such as `header:Authorization`; `nil` if
-  /// the options name none that stays the same from delivery to delivery.
+  /// The part of a request that knows the caller, such as `header:Authorization`; `nil` if none stays the same.
   var callerPart: String? {
     let fields = headers.map(\.name).filter(Self.mayBeCaller)
     let named = [otherCaller?.name].compactMap(\.self).filter { !Self.isForNextProxy($0) }
@@ -252,8 +239,7 @@ extension Setup {
       || endpoint.query.contains { Self.isCredential($0.name) }
   }
 
-  /// True if a field can be a part of the caller: one for the next proxy alone may not be, and a proof of one delivery
-  /// or of one page would make each retry another caller's.
+  /// True if a field can be a part of the caller: not one for the next proxy, nor a proof of one delivery or page.
   private static func mayBeCaller(_ name: String) -> Bool {
     let marks = [
       "csrf", "xsrf", "signature", "hmac", "nonce", "timestamp", "request-id", "correlation-id", "otp",

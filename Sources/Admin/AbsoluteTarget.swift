@@ -21,19 +21,23 @@ final class AbsoluteTarget: ChannelInboundHandler {
     guard target.prefix(scheme.count).lowercased() == scheme else { return "" }
     return String(target.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" && $0 != "#" })
   }
+}
 
-  /// Puts an `AbsoluteTarget` behind the decoder of the pipeline that it is added to.
-  final class Installer: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = Any
+/// Puts handlers behind the decoder of the pipeline that it is added to.
+final class BehindDecoder: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = Any
 
-    func handlerAdded(context: ChannelHandlerContext) {
-      let pipeline = context.pipeline.syncOperations
-      do {
-        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        try pipeline.addHandler(AbsoluteTarget(), position: .after(decoder))
-      } catch {
-        context.close(promise: nil)
-      }
+  private let handlers: [any ChannelHandler]
+
+  init(_ handlers: any ChannelHandler...) { self.handlers = handlers }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let pipeline = context.pipeline.syncOperations
+    do {
+      let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+      try pipeline.addHandlers(handlers, position: .after(decoder))
+    } catch {
+      context.close(promise: nil)
     }
   }
 }

@@ -3,14 +3,11 @@ import Wire
 
 /// The tokens of the admin listener, and what each of them permits.
 public struct AdminAccess: Sendable {
-  /// The rights of a client.
   enum Role: String, Sendable { case read, operate }
 
   private let operate: (@Sendable () -> Secret)?
   private let read: (@Sendable () -> Secret)?
 
-  /// Creates the access rules.
-  ///
   /// - Parameters:
   ///   - operate: Returns the token that permits everything; `nil` if no token is required.
   ///   - read: Returns the token that permits reading; `nil` if there is none. It counts beside the first one alone.
@@ -19,7 +16,6 @@ public struct AdminAccess: Sendable {
     self.read = read
   }
 
-  /// Whether requests need a token.
   var needsToken: Bool { operate != nil }
 
   /// The role that a token gives; `nil` for a token that is none of those configured.
@@ -29,8 +25,7 @@ public struct AdminAccess: Sendable {
     return nil
   }
 
-  /// A token without the spaces around it, which the value of a field loses on its way (RFC 9110, section 5.5). One of
-  /// spaces alone is none, and equals no other.
+  /// A token without the spaces around it (RFC 9110, section 5.5); `nil` for spaces alone, which equal no other.
   private static func trimmed(_ token: some StringProtocol) -> ArraySlice<UInt8>? {
     func isInner(_ byte: UInt8) -> Bool { byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") }
     let bytes = Array(token.utf8)

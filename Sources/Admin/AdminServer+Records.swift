@@ -3,7 +3,6 @@ import Hummingbird
 import Idempotency
 import NIOCore
 
-/// The records interface of the admin listener.
 extension AdminServer {
   /// The maximum size of a request body, in MiB. A resolution contains the body of a response.
   private static let maxMebibytes = 8
@@ -12,10 +11,9 @@ extension AdminServer {
     routes.on(.listRecords) { [recordAdmin] request, _ in
       let query = try request.parameters("state", "cursor")
       let state = query["state"]
-      guard state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable
-      else {
-        throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
-      }
+      try require(
+        state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable,
+        "state must be in_flight, unknown or unreadable")
       return Response.json(
         try await recordAdmin.list(after: query["cursor"], isWalk: state == RecordDocument.unreadable) {
           state == nil || $0.state == state
@@ -23,7 +21,9 @@ extension AdminServer {
     }
     routes.on(.countRecords) { [recordAdmin] request, _ in
       _ = try request.parameters()
-      return Response.json(OpenCountDocument(try await recordAdmin.openCount()))
+      let count = try await recordAdmin.openCount()
+      return Response.json(
+        ["in_flight": count.inFlight, "unknown": count.unknown, "unreadable": count.unreadable])
     }
     addStatements(to: routes)
     routes.on(.getRecord) { [recordAdmin] _, context in
@@ -41,7 +41,6 @@ extension AdminServer {
     }
   }
 
-  /// Adds the paths of requests that name their records in the body.
   private func addStatements(to routes: AdminRoutes) {
     routes.on(.findRecord) { [recordAdmin] request, _ in
       let query: RecordQuery = try await Self.decode(request)
@@ -59,8 +58,8 @@ extension AdminServer {
 
   static func id(_ context: AdminContext) throws -> RecordID {
     guard let text = context.parameters.get("id"), let id = RecordID(text: text) else {
-      throw AdminError(
-        .badRequest, "a record's id is the 43 characters of Idempotency-Request-Id (in the log, of record)")
+      throw AdminError.bad(
+        "a record's id is the 43 characters of Idempotency-Request-Id (in the log, of record)")
     }
     return id
   }
@@ -69,16 +68,16 @@ extension AdminServer {
     let text = try await content(of: request)
     // Foundation reads other encodings of Unicode, too; the check for repeated members does not.
     guard String(validating: text, as: UTF8.self) != nil, !text.contains(0) else {
-      throw AdminError(.badRequest, "the body must be JSON in UTF-8 (RFC 8259, section 8.1)")
+      throw AdminError.bad("the body must be JSON in UTF-8 (RFC 8259, section 8.1)")
     }
     let document: Document
     do {
       document = try JSONDecoder().decode(Strict<Document>.self, from: Data(text)).wrappedValue
     } catch {
-      throw AdminError(.badRequest, "the body is not the JSON that is expected here: \(reason(error))")
+      throw AdminError.bad("the body is not the JSON that is expected here: \(reason(error))")
     }
     if let repeated = RepeatedMember(in: text) {
-      throw AdminError(.badRequest, "\(repeated.path) is given twice: give it once")
+      throw AdminError.bad("\(repeated.path) is given twice: give it once")
     }
     return document
   }

@@ -5,8 +5,7 @@ import NIOCore
 import ServiceLifecycle
 import Telemetry
 
-/// The live view of what the process does: one line of JSON for each event of a keyed, refused or
-/// shadowed request.
+/// The live view: one line of JSON for each event of a keyed, refused or shadowed request.
 extension AdminServer {
   /// The maximum number of lines in one response.
   public static let maxLines = 512
@@ -21,7 +20,7 @@ extension AdminServer {
       let number = { (name: String) throws -> Double? in
         guard let text = query[name] else { return nil }
         guard let value = Double(text), value >= 0, value < 1e15 else {
-          throw AdminError(.badRequest, "\(name) must be a number")
+          throw AdminError.bad("\(name) must be a number")
         }
         return value
       }
@@ -47,8 +46,7 @@ extension AdminServer {
     }
   }
 
-  /// The events, a line each, and a last line with the number for the next request and the number of events that were
-  /// missed.
+  /// The events, a line each, and a last line with the number of the next one and that of those missed.
   private static func lines(_ part: RequestJournal.Part) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -63,24 +61,24 @@ extension AdminServer {
 }
 
 /// One event of a request as the admin listener shows it.
-struct RequestDocument: Encodable {
-  var time: String
-  var event: String
-  var record: String?
-  var route: String?
-  var method: String
-  var client: String?
-  var status: Int?
-  var outcome: String?
-  var reason: String?
+public struct RequestDocument: Codable {
+  public var time: String
+  public var event: String
+  public var record: String?
+  public var route: String?
+  public var method: String
+  public var client: String?
+  public var status: Int?
+  public var outcome: String?
+  public var reason: String?
   /// The end that a request of a shadowed route would have had.
-  var would: String?
-  var source: String?
-  var cause: String?
-  var attempt: Int?
-  var key: String?
-  var caller: String?
-  var durationMs: Double?
+  public var would: String?
+  public var source: String?
+  public var cause: String?
+  public var attempt: Int?
+  public var key: String?
+  public var caller: String?
+  public var durationMs: Double?
 
   init(_ entry: JournalEntry) {
     time = Timestamp.text(milliseconds: entry.time)
@@ -104,17 +102,15 @@ struct RequestDocument: Encodable {
 }
 
 extension Request {
-  /// The parameters of the query. One that is not known, or given twice, is refused: it would be left out silently, and
-  /// the response be about more than was meant.
+  /// The parameters of the query. One that is not known, or given twice, is refused, not left out silently.
   func parameters(_ known: String...) throws(AdminError) -> [String: String] {
     var parameters: [String: String] = [:]
     for (name, value) in uri.queryParameters where !name.isEmpty {
-      guard known.contains(String(name)) else {
-        throw AdminError(
-          .badRequest, "there is no parameter \(name); there are: \(known.joined(separator: ", "))")
-      }
+      try require(
+        known.contains(String(name)),
+        "there is no parameter \(name); there are: \(known.joined(separator: ", "))")
       guard parameters.updateValue(String(value), forKey: String(name)) == nil else {
-        throw AdminError(.badRequest, "\(name) is given twice: give it once")
+        throw AdminError.bad("\(name) is given twice: give it once")
       }
     }
     return parameters

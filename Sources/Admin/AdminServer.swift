@@ -14,8 +14,7 @@ public enum Readiness: Sendable, Equatable {
   case notReady(String)
 }
 
-/// The admin listener: probes, metrics, records and the configuration. It is separate from the clients' listeners, and
-/// on loopback by default.
+/// The admin listener: probes, metrics, records and the configuration.
 public struct AdminServer: Service {
   /// The maximum number of connections: a few who watch, and the machines that ask.
   private static let maxConnections = 64
@@ -37,19 +36,14 @@ public struct AdminServer: Service {
   /// Creates the admin listener.
   ///
   /// - Parameters:
-  ///   - host: The address to listen on.
-  ///   - port: The port to listen on.
   ///   - names: The names by which the listener is reached, besides `host` and `localhost`.
   ///   - access: The tokens of which `Authorization: Bearer …` must contain one, except for the probes.
-  ///   - metrics: The metrics of the process.
   ///   - readiness: Returns the readiness that `/readyz` reports.
   ///   - configuration: Returns the configuration that `/readyz` reports; `nil` if there is no configuration file.
   ///   - surroundings: Returns further lines of `/readyz`.
-  ///   - recordAdmin: The operations on records.
   ///   - settings: Returns the present configuration as JSON, without its secrets.
   ///   - console: The pages under `/ui/`; `nil` for none.
   ///   - onListening: Called once the listener accepts connections.
-  ///   - logger: The logger of the listener.
   public init(
     host: String, port: Int, names: [String], access: AdminAccess, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
@@ -85,7 +79,7 @@ public struct AdminServer: Service {
           http1: HTTP1Channel(
             responder: responder,
             configuration: .init(
-              additionalChannelHandlers: [AbsoluteTarget.Installer(), ConnectionGuard.Installer(room)])))
+              additionalChannelHandlers: [BehindDecoder(ConnectionGuard(room), AbsoluteTarget())])))
       },
       configuration: .init(address: .hostname(host, port: port), serverName: nil),
       onServerRunning: { [onListening] _ in onListening() }, logger: quiet)
@@ -119,7 +113,7 @@ public struct AdminServer: Service {
       Response.text(OpenAPIDocument.text, status: .ok, type: "application/json")
     }
     routes.on(.listAudit) { [recordAdmin] _, _ in
-      Response.json(AuditListDocument(entries: recordAdmin.trail.latest))
+      Response.json(["entries": recordAdmin.trail.latest])
     }
     addRecords(to: routes)
     if let journal = recordAdmin.journal { addRequests(to: routes, journal: journal) }

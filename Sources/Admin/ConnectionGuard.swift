@@ -5,10 +5,8 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The places of the listener's connections. Each is a descriptor of the process, which the proxy's clients need.
-///
-/// A newcomer takes the place of the connection that has been without a request for longest, so that idle and silent
-/// connections keep no operator out.
+/// The places of connections, each a descriptor that the proxy's clients need. A newcomer takes that of the connection
+/// without a request for longest, so that idle ones keep no operator out.
 final class ConnectionRoom: Sendable {
   private struct Place {
     let channel: any Channel
@@ -31,7 +29,6 @@ final class ConnectionRoom: Sendable {
 
   init(_ count: Int) { self.count = count }
 
-  /// Takes a place for a connection; false if there is none.
   func enter(_ channel: any Channel) -> Bool {
     let (hasEntered, left) = places.withLock { places -> (Bool, (any Channel)?) in
       var left: (any Channel)?
@@ -50,7 +47,6 @@ final class ConnectionRoom: Sendable {
     return hasEntered
   }
 
-  /// Notes whether a request of the connection waits for its response.
   func note(_ channel: any Channel, isBusy: Bool) {
     places.withLock { places in
       guard let place = places.taken[ObjectIdentifier(channel)] else { return }
@@ -99,11 +95,9 @@ struct RequestProgress {
     return action
   }
 
-  /// Whether a complete request waits for its response.
   var isBusy: Bool { waiting > 0 }
 
-  /// The complete requests that may wait for their responses. A request that waits is memory, which nobody else counts
-  /// here: a read of the socket may hold thousands.
+  /// The complete requests that may wait. Each is memory that nobody counts: a read may hold thousands.
   static let maxWaiting = 8
 
   /// Whether the client has sent more ahead than may wait. Nothing of that is handled.
@@ -115,7 +109,6 @@ struct RequestProgress {
     return !isFlooded
   }
 
-  /// Whether the last response has ended that the connection has.
   var isOver: Bool { isFlooded && !isBusy }
 
   private var action: DeadlineAction {
@@ -124,8 +117,7 @@ struct RequestProgress {
   }
 }
 
-/// Closes a connection beyond the listener's room, one whose client does not take its next step in time, and one whose
-/// client does not take its response. Confined to its event loop.
+/// Closes a connection beyond the room, and one whose client takes no step or no response in time. Loop-confined.
 final class ConnectionGuard: ChannelDuplexHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
@@ -211,31 +203,10 @@ final class ConnectionGuard: ChannelDuplexHandler {
     let channel = context.channel
     return context.eventLoop.assumeIsolated().scheduleTask(in: time) { channel.close(promise: nil) }
   }
-
-  /// Puts a `ConnectionGuard` behind the decoder of the pipeline that it is added to.
-  final class Installer: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = Any
-
-    private let room: ConnectionRoom
-
-    init(_ room: ConnectionRoom) { self.room = room }
-
-    func handlerAdded(context: ChannelHandlerContext) {
-      let pipeline = context.pipeline.syncOperations
-      do {
-        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        try pipeline.addHandler(ConnectionGuard(room), position: .after(decoder))
-      } catch {
-        context.close(promise: nil)
-      }
-    }
-  }
 }
 
-/// The accepted connections of the listener: Hummingbird's own, except that one is closed if nobody takes it.
-///
-/// When the process ends because a service has failed, the listener is cancelled, and drops what it has accepted and
-/// not handed on. NIO stops the process if a `NIOAsyncChannel` is dropped that nobody has closed.
+/// Hummingbird's connections, except that one is closed if nobody takes it. A listener that is cancelled, since a
+/// service has failed, drops what it has accepted, and NIO stops the process if it drops an open `NIOAsyncChannel`.
 struct AcceptedConnections: ServerChildChannel {
   let http1: HTTP1Channel
 
@@ -255,7 +226,6 @@ struct AcceptedConnections: ServerChildChannel {
 
     var channel: any Channel { http1.channel }
 
-    /// Returns the connection to the one who serves and closes it.
     func take() -> HTTP1Channel.Value {
       isTaken.store(true, ordering: .relaxed)
       return http1

@@ -2,22 +2,18 @@ import HTTPTypes
 import Hummingbird
 import Wire
 
-/// Distinguishes the admin listener's clients from web pages that an operator has open: a browser can reach loopback
-/// and private networks on behalf of any page.
-///
-/// A host name may point here on the initiative of its owner (DNS rebinding), so it must be configured. An address is
-/// accepted if it is loopback, is configured, or is the address at which the connection arrived, because a kubelet and
-/// Prometheus address a pod so.
+/// Distinguishes the admin listener's clients from web pages that an operator has open, for which a browser reaches
+/// loopback and private networks. A host name may point here by its owner's will (DNS rebinding), so it must be
+/// configured. An address is accepted if it is loopback, configured, or where the connection arrived, as kubelet and
+/// Prometheus address a pod.
 struct PageGuard: Sendable {
   enum Verdict: Equatable {
     case accept
-    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived, or there are
-    /// several.
+    /// The `Host` is given twice, or neither loopback, nor configured, nor where the request arrived.
     case foreignHost
     /// The `Origin` is not the listener's own, or the browser states that the request comes from another site.
     case foreignPage
-    /// A change without `Content-Type: application/json`, which a page may send without a preflight request. A DELETE
-    /// without a type and a body is none of them: no page sends that method without one (Fetch, section 3.2).
+    /// A change without `Content-Type: application/json`, which a page may send without a preflight; no bare DELETE.
     case changeWithoutJSON
     /// A form without a browser's word that it comes from a page of the console.
     case formWithoutOrigin
@@ -30,25 +26,16 @@ struct PageGuard: Sendable {
   /// The accepted names, in lower case.
   private let names: Set<String>
   private let addresses: Set<IPAddress>
-  /// The paths that the console's pages begin with.
   private let console: [String]
 
-  /// Creates a guard.
-  ///
-  /// - Parameters:
-  ///   - hosts: The names and addresses by which the listener is reached, besides loopback, in any letter case.
-  ///   - console: The paths of the console, whose pages send forms.
+  /// - Parameter hosts: The names and addresses by which it is reached, besides loopback, in any letter case.
   init(hosts: [String], console: [String] = []) {
     self.console = console
     names = Set(hosts.map { $0.lowercased() } + ["localhost"])
     addresses = Set(hosts.compactMap { IPAddress($0) })
   }
 
-  /// Returns the verdict on a request.
-  ///
-  /// - Parameters:
-  ///   - request: The request's head.
-  ///   - local: The address at which the connection arrived; `nil` if it is not known.
+  /// - Parameter local: The address at which the connection arrived; `nil` if it is not known.
   func verdict(on request: HTTPRequest, at local: IPAddress?) -> Verdict {
     // Every browser sends a host; a probe by HTTP/1.0 may not.
     if let authority = request.authority, !isOwn(authority, at: local) { return .foreignHost }
@@ -58,8 +45,8 @@ struct PageGuard: Sendable {
     let sites = request.values(of: "sec-fetch-site")
     let isOwnPage = isOfConsole && !sites.isEmpty && sites.allSatisfy { $0 == "same-origin" }
     if let origin = request.headerFields[.origin]?.lowercased() {
-      // The listener speaks no TLS: a page by https is another origin, although its name is the same. A page of the
-      // console by a proxy that speaks it has the browser's word that it is its own.
+      // A page by https is another origin, but for one of the console by a proxy that speaks TLS, by the browser's
+      // word.
       guard let authority = request.authority?.lowercased(),
         origin == "http://\(authority)" || isOwnPage && origin == "https://\(authority)"
       else { return .foreignPage }
@@ -95,7 +82,6 @@ struct PageGuard: Sendable {
     address == local || addresses.contains(address) || Self.loopback.contains { $0.contains(address) }
   }
 
-  /// Whether the text is empty, or a colon and digits.
   private func isPort(_ rest: Substring) -> Bool {
     rest.isEmpty || rest.first == ":" && rest.dropFirst().utf8.allSatisfy(ASCII.isDigit)
   }
@@ -110,8 +96,7 @@ extension HTTPRequest {
     headerFields.filter { $0.name.canonicalName == name }.map { $0.value.lowercased() }
   }
 
-  /// Whether a browser opens a page of its own for the request, as it does for a link in another page. No other page
-  /// can read or frame it.
+  /// Whether a browser opens a page of its own, as for a link in another page, which can neither read nor frame it.
   fileprivate var isNavigation: Bool {
     [.get, .head].contains(method) && values(of: "sec-fetch-mode") == ["navigate"]
       && values(of: "sec-fetch-dest") == ["document"]

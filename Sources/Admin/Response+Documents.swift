@@ -7,13 +7,14 @@ struct AdminError: Error, HTTPResponseError {
   let detail: String
   /// The present state of the record that a change does not fit; `nil` if the refusal is for another reason.
   var state: String?
-  /// The last attempt of that record.
   var attempt: Int?
 
   init(_ status: HTTPResponse.Status, _ detail: String) {
     self.status = status
     self.detail = detail
   }
+
+  static func bad(_ detail: String) -> AdminError { AdminError(.badRequest, detail) }
 
   /// The problem document (RFC 9457), with two members of Semel's own.
   private struct Problem: Encodable {
@@ -27,6 +28,11 @@ struct AdminError: Error, HTTPResponseError {
     let problem = Problem(title: status.reasonPhrase, detail: detail, state: state, attempt: attempt)
     return Response.json(problem, status: status, type: "application/problem+json")
   }
+}
+
+/// Refuses a request unless a condition is met.
+func require(_ isMet: Bool, _ detail: @autoclosure () -> String) throws(AdminError) {
+  if !isMet { throw .bad(detail()) }
 }
 
 extension Response {

@@ -3,7 +3,6 @@ import Hummingbird
 import NIOCore
 import Wire
 
-/// Refuses requests without a token that permits them.
 struct TokenMiddleware: RouterMiddleware {
   private static let scheme = "bearer "
 
@@ -30,8 +29,7 @@ struct TokenMiddleware: RouterMiddleware {
     return try await next(request, context)
   }
 
-  /// The token that a request has in `Authorization`; `nil` if it has none. A scheme may have any letter case (RFC
-  /// 9110, section 11.1).
+  /// The token in `Authorization`; `nil` for none. A scheme may have any letter case (RFC 9110, section 11.1).
   static func token(of request: Request) -> Substring? {
     let given = request.headers[.authorization] ?? ""
     guard given.prefix(scheme.count).lowercased() == scheme else { return nil }
@@ -45,12 +43,9 @@ struct TokenMiddleware: RouterMiddleware {
   }
 }
 
-/// The context of a request to the admin listener.
 struct AdminContext: RequestContext {
   var coreContext: CoreRequestContextStorage
-  /// The client's address, for the audit log.
   let peer: String
-  /// The address at which the request arrived; `nil` if it is not known.
   let local: IPAddress?
   /// The rights of a page's client; `nil` for other requests, and before it is known.
   var role: AdminAccess.Role?

@@ -4,13 +4,11 @@ import Settings
 
 /// The limit of files and sockets that this process may have open.
 enum DescriptorLimit {
-  /// The descriptors besides the connections of clients and backends: 64 of the admin listener's clients, listeners,
-  /// the store, the log.
+  /// The descriptors besides connections of clients and backends: 64 of admin clients, listeners, the store, the log.
   private static let spare = 192
   private static let sparePerLoop = 8
 
-  /// Raises the soft limit to the hard limit (`ulimit -Hn`), as a server must, because the usual 1024 is meant for
-  /// programs that use select. Returns the limit now.
+  /// Raises the soft limit to the hard one (`ulimit -Hn`): the usual 1024 is for programs that use select. Returns it.
   @discardableResult
   static func raise() -> Int {
     var limit = current()
@@ -27,13 +25,10 @@ enum DescriptorLimit {
     return limit
   }
 
-  /// The limit below which the process cannot even start.
   private static let minimum = 64
 
-  /// The error of a limit that is too low for any configuration.
   struct Fault: Error, CustomStringConvertible { let description: String }
 
-  /// Throws an error if the process may not have enough files open to start.
   static func require(_ limit: Int) throws(Fault) {
     guard limit < minimum else { return }
     throw Fault(
@@ -48,7 +43,6 @@ enum DescriptorLimit {
     return min(settings.limits.maxConnections, max(limit - others, limit / 2))
   }
 
-  /// Returns a warning if the settings allow more connections than the process may open; otherwise `nil`.
   static func warning(of settings: Settings, loops: Int, limit: Int) -> String? {
     let clients = maxConnections(of: settings, loops: loops, limit: limit)
     guard clients < settings.limits.maxConnections else { return nil }

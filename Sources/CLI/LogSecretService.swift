@@ -13,11 +13,9 @@ final class LogSecret: Sendable {
     self.digests = digests
   }
 
-  /// Whether the secret of all nodes is known.
   var isShared: Bool { digests.isShared }
 
-  /// Gives the store the secret if it has none, and takes the store's. Called before the first claim, so that each
-  /// record has digests by which it is found.
+  /// Gives the store the secret if it has none, and takes the store's. Called before the first claim.
   func agree() async throws(StoreError) {
     let own = secret.withLock { $0 }
     let shared = Secret(try await facts.establish(.logSecret, as: own.revealed))
@@ -27,8 +25,7 @@ final class LogSecret: Sendable {
   }
 }
 
-/// Agrees on the secret of the digests periodically: a store that came back empty gets the secret again from the nodes
-/// that have it.
+/// Agrees on the secret periodically: a store that came back empty gets it again from the nodes that have it.
 struct LogSecretService: Service {
   private static let pause = Duration.seconds(60)
   private static let pauseWithoutStore = Duration.seconds(1)

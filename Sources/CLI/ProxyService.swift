@@ -11,7 +11,6 @@ import Synchronization
 struct StopDurations {
   /// The time from the end of readiness until no more connections are accepted.
   var drainDelay: Milliseconds
-  /// The time for requests in progress.
   var grace: Milliseconds
 }
 
@@ -28,17 +27,9 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
-  /// Creates the service.
-  ///
   /// - Parameters:
-  ///   - server: The proxy.
-  ///   - listeners: The addresses to listen on.
-  ///   - stopDurations: The durations of an orderly stop.
-  ///   - onBound: Called once every address is bound, before a connection is accepted. An error that it throws ends the
-  ///     start.
-  ///   - onListening: Called once every listener accepts connections.
+  ///   - onBound: Called once every address is bound, before a connection is accepted. Its error ends the start.
   ///   - renewFiles: Called every few seconds: takes changed files into use, besides those of the listeners.
-  ///   - logger: The logger of the service.
   init(
     server: ProxyServer<Store, Backend>, listeners: [Listener], stopDurations: StopDurations,
     onBound: @escaping @Sendable () async throws -> Void,
@@ -53,10 +44,8 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     self.logger = logger
   }
 
-  /// Replaces the durations of an orderly stop.
   func adopt(_ stopDurations: StopDurations) { self.stopDurations.withLock { $0 = stopDurations } }
 
-  /// The readiness that `/readyz` reports.
   var readiness: Readiness {
     get async {
       switch stage.withLock({ $0 }) {
@@ -127,8 +116,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
         logger.warning("requests that are still in flight are marked unknown")
         return await server.abandon()
       }
-      // Ends of requests are counted but not signalled, so that requests pay nothing for the one shutdown. Hence the
-      // polling.
+      // Ends of requests are counted but not signalled, so that requests pay nothing for the one shutdown.
       try? await Task.sleep(for: .milliseconds(10))
     }
   }

@@ -6,7 +6,6 @@ import Store
 struct StoreReadiness: Sendable {
   /// The store's kind, topology and place, such as `embedded semel.db` or `redis cluster 10.0.0.1:6379`.
   private let name: String
-  /// The monitors of the store's connections.
   private let monitors: [StoreMonitor]
   /// Returns the servers that hold the records now; `nil` while none is known.
   private let topology: @Sendable () -> String?
@@ -26,14 +25,11 @@ struct StoreReadiness: Sendable {
 
   private var state: StoreState { .combined(monitors.map(\.state)) }
 
-  /// The store and its state, for a person.
-  var line: String { "store \(name): \(state.status)" }
+  /// The store and its state, for a person, and the servers that hold the records now.
+  var lines: [String] {
+    ["store \(name): \(state.status)"] + (topology().map { ["store_topology \($0)"] } ?? [])
+  }
 
-  /// The same, and the servers that hold the records now.
-  var lines: [String] { [line] + (topology().map { ["store_topology \($0)"] } ?? []) }
-
-  /// Returns the readiness.
-  ///
   /// - Parameter rule: Whether a store that was available before counts as ready.
   func verdict(_ rule: Settings.Readiness) -> Readiness {
     let state = state

@@ -6,14 +6,12 @@ public struct AdminSettings: Hashable, Sendable {
   public var host: String
   /// The port; 0 selects any free one.
   public var port: Int
-  /// The path of the file with the token; `nil` is allowed only on loopback. A relative one may not exist yet: the
-  /// start makes it.
+  /// The path of the file with the token; `nil` is allowed only on loopback. The start makes a relative one.
   public var tokenFile: String?
   /// The path of the file with the token that permits reading alone; `nil` if there is none.
   public var readTokenFile: String?
-  /// Further host names and addresses for `Host`, in lower case, besides those of loopback and the address at which a
-  /// request arrives. Requests with another `Host` are refused, since a web page could point its own name at this
-  /// address.
+  /// Further host names and addresses for `Host`, in lower case. Requests with others are refused, since a web page
+  /// could point its own name at this address.
   public var hosts: [String] = []
   public var ui = ConsoleSettings()
 
@@ -46,7 +44,6 @@ extension AdminSettings {
     .standard("on").parts(ConsoleSettings.schema.rows)
   }.restart
 
-  /// The minimum length of a token that cannot be guessed, in bytes.
   private static let minTokenBytes = 16
 
   fileprivate var address: HostPort {
@@ -65,7 +62,6 @@ extension AdminSettings {
     }
   }
 
-  /// Reads the path of the token's file. The token of a listener beyond loopback must not be short.
   private mutating func readToken(_ member: Value) {
     guard let token = Self.token(member) else { return }
     tokenFile = token.path

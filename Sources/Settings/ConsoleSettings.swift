@@ -28,14 +28,9 @@ extension ConsoleSettings {
     .standard("none")
   }
 
-  /// Reads `ui`: `off`, or a mapping of members.
   mutating func read(_ member: Value) {
     guard member.isMapping else {
-      let isOff = member.parsed("off, or members such as {operate: true}") { text throws(Refusal) in
-        guard text == "off" else { throw Refusal("must be off, or members such as {operate: true}") }
-        return true
-      }
-      isOn = isOff != true
+      isOn = member.choice("off, or members such as {operate: true}") { $0 == "off" ? false : nil } ?? true
       return
     }
     member.section { Self.schema.read($0, into: &self) }
@@ -56,10 +51,9 @@ extension Notation<String> {
             || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || "-._~".utf8.contains($0)
         }
     }
-    guard text.hasPrefix("/"), isPlain else {
-      throw Refusal(
-        "must be a path of letters and digits that begins with a slash, and does not end with one: /semel")
-    }
+    try require(
+      text.hasPrefix("/") && isPlain,
+      "must be a path of letters and digits that begins with a slash, and does not end with one: /semel")
     return text
   }
 }

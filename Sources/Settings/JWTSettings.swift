@@ -94,7 +94,6 @@ extension JWTSettings {
   }
 }
 
-// The keys.
 extension Notation<JWTSettings.Keys> {
   fileprivate static let keyFile = Notation.text(
     "the path of a JWK set", show: { if case .file(let path) = $0 { .text(path) } else { nil } },
@@ -109,12 +108,9 @@ extension Notation<JWTSettings.Keys> {
     show: { if case .secret(let path, _) = $0 { .text(path) } else { nil } },
     parse: { text throws(Refusal) in .secret(path: text, try JWTSettings.secret(text)) })
 
-  fileprivate static let verify = Notation.text(
+  fileprivate static let verify = Notation.choice(
     "none", show: { if case .unverified = $0 { .text("none") } else { nil } },
-    parse: { text throws(Refusal) in
-      guard text == "none" else { throw Refusal("must be none") }
-      return .unverified
-    })
+    choose: { $0 == "none" ? .unverified : nil })
 }
 
 extension JWTSettings {
@@ -157,11 +153,7 @@ extension JWTSettings {
     }
     return secret
   }
-}
 
-// The algorithms.
-extension JWTSettings {
-  /// The algorithms that the keys can have.
   private var possible: [TokenAlgorithm] {
     switch keys {
     case .file, .url: TokenAlgorithm.allCases.filter { $0.minSecretBytes == nil }
@@ -184,11 +176,10 @@ extension JWTSettings {
       if let bytes = algorithm.minSecretBytes, case .secret = keys, !possible.contains(algorithm) {
         throw Refusal("needs a secret of at least \(bytes) bytes (RFC 7518); write \(words)")
       }
-      guard possible.contains(algorithm) else {
-        throw Refusal(
-          "is for another kind of keys than these: with it a public key could pass for a secret; write \(words)"
-        )
-      }
+      try require(
+        possible.contains(algorithm),
+        "is for another kind of keys than these: with it a public key could pass for a secret; write \(words)"
+      )
       return algorithm
     }
     if list?.isEmpty == true, !member.hasFault { member.refuse("must name at least one: \(words)") }

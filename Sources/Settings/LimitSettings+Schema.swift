@@ -53,7 +53,6 @@ extension Notation<KeyRate?> {
     "s": .seconds(1), "m": .seconds(60), "h": .seconds(3600),
   ]
 
-  /// A rate such as `600/m`; `0` for no limit.
   fileprivate static let rate = Notation.text(
     "a rate such as 600/m",
     show: { rate in

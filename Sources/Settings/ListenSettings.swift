@@ -5,8 +5,7 @@ import Wire
 public struct ListenSettings: Hashable, Sendable {
   public var address: ServerAddress
   public var tls: TLSFiles?
-  /// Whether a load balancer sends a PROXY protocol header, which names the client, before each connection's first
-  /// byte.
+  /// Whether each connection begins with a PROXY protocol header, which names the client.
   public var proxyProtocol = false
   /// The permissions of a Unix socket. By default its owner and its group may connect.
   public var mode = 0o660
@@ -95,8 +94,7 @@ extension Notation<String> {
 }
 
 extension ListenSettings {
-  /// Whether a connection to this address, made on this machine, meets the listener. A name other than `localhost` is
-  /// not looked up.
+  /// Whether a connection of this machine to this address meets the listener. Of names only `localhost` is looked up.
   func takes(_ other: ServerAddress) -> Bool {
     guard case .tcp(let host, let port) = address, case .tcp(let otherHost, port) = other, port != 0 else {
       return address == other

@@ -20,8 +20,7 @@ public struct RedisSettings: Hashable, Sendable {
     /// The user; `nil` for Redis' default user.
     public var user: String?
     public var password: Secret?
-    /// The path of a file with the password, which is read for each connection; `nil` if there is none. `password` is
-    /// `nil` then.
+    /// The path of a file with the password, read for each connection. `password` is `nil` then.
     public var passwordFile: String?
     /// The TLS settings; `nil` for connections in clear.
     public var tls: ClientTLSFiles?
@@ -45,7 +44,6 @@ public struct RedisSettings: Hashable, Sendable {
 
     public init() {}
 
-    /// Whether a change counts only once there are copies.
     var areDemanded: Bool { replicas > 0 || medium == .waitaof }
   }
 
@@ -80,10 +78,7 @@ extension RedisSettings {
     case .cluster: "cluster \(addresses)"
     }
   }
-}
 
-// The members of the file, of which the topology is made.
-extension RedisSettings {
   enum Kind: String, CaseIterable { case standalone, sentinel, cluster }
 
   /// The members by which other programs name a Redis, of which a URL takes the place.
@@ -109,7 +104,6 @@ extension RedisSettings {
     }
   }
 
-  /// The Sentinels, or some nodes of a cluster.
   var nodes: [Endpoint] {
     get { kind == .standalone ? [] : endpoints }
     set {
@@ -152,7 +146,6 @@ extension RedisSettings {
         ? "the Sentinels, such as [\"10.0.0.1:26379\"]" : "some nodes, such as [\"10.0.0.1:6379\"]")
   }
 
-  /// Reads `nodes`.
   mutating func readNodes(_ member: Value) {
     let port = kind == .sentinel ? 26379 : 6379
     let wanted = "a list of addresses, such as [\"10.0.0.1:\(port)\"]"
@@ -187,7 +180,6 @@ extension Notation<String> {
 }
 
 extension RedisSettings.Login {
-  /// The login at Sentinels.
   static let schema = Schema(RedisSettings.Login(), check: { $0.check($1) }) {
     Member("username", \.fileUser, .user, "the user at the Sentinels")
       .showing { $0.user.map(Shown.text) }
@@ -211,8 +203,7 @@ extension RedisSettings.Login {
 extension RedisSettings {
   static let allowed = "redis://host:port/0, rediss://host:port/0 or unix:/path"
 
-  /// Parses `redis://user:password@host:port/0`, the same with `rediss` for TLS, or `unix:/path`. User and password may
-  /// be percent-encoded.
+  /// Parses `redis://user:password@host:port/0`, percent-encoded, the same with `rediss` for TLS, or `unix:/path`.
   static func parse(_ text: String) throws(Refusal) -> RedisSettings {
     if text.hasPrefix("unix:") { return RedisSettings(address: .unix(path: try UnixPath.parse(text))) }
     let isSecure = text.hasPrefix("rediss://")
@@ -225,10 +216,9 @@ extension RedisSettings {
     var password: Substring?
     if let at = rest.lastIndex(of: "@") {
       let pair = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      guard pair.count == 2 else {
-        throw Refusal(
-          "must have a password behind the user: redis://user:password@host, or redis://:password@host")
-      }
+      try require(
+        pair.count == 2,
+        "must have a password behind the user: redis://user:password@host, or redis://:password@host")
       (user, password) = (pair[0].isEmpty ? nil : pair[0], pair[1])
       rest = rest[at...].dropFirst()
     }

@@ -25,13 +25,9 @@ public enum SecretFile {
     return Secret(String(line))
   }
 
-  /// The secret in the file that a member names.
-  ///
   /// - Parameter remedy: Advice that ends the text of a refusal.
   static func named(_ path: String, remedy: String? = nil) throws(Refusal) -> Secret {
-    guard !path.isEmpty else {
-      throw Refusal("must not be empty: write the path of a file that holds a secret")
-    }
+    try require(!path.isEmpty, "must not be empty: write the path of a file that holds a secret")
     do throws(Fault) {
       return try read(path)
     } catch {
@@ -41,8 +37,7 @@ public enum SecretFile {
 
   /// The bytes of a file that has at most `maxBytes`.
   ///
-  /// - Parameter isReadAgain: Whether the file will be read again. A pipe is refused then: it is waited for, and yields
-  ///   its content once.
+  /// - Parameter isReadAgain: Refuses a pipe, which is waited for and yields its content once.
   public static func content(of path: String, maxBytes: Int, isReadAgain: Bool = false) throws(Fault)
     -> [UInt8]
   {
@@ -73,9 +68,7 @@ public enum SecretFile {
   }
 }
 
-/// The token that a start makes where `admin.token_file` names a file of the working directory that does not exist yet.
-///
-/// A path from the root is one of a secret that somebody else provides, and an error if it is missing.
+/// The token that a start makes where `admin.token_file` names a file of the working directory that does not exist.
 public enum AdminTokenFile {
   /// The length of a token that a start makes: 32 random bytes in hexadecimal digits.
   public static let madeBytes = 64
@@ -85,9 +78,7 @@ public enum AdminTokenFile {
     !path.isEmpty && !path.hasPrefix("/") && access(path, F_OK) != 0 && errno == ENOENT
   }
 
-  /// Makes the file, which only its owner may read. One that another process has made meanwhile stays.
-  ///
-  /// - Parameter token: The token, of `madeBytes`.
+  /// Makes the file with a token of `madeBytes`, which only its owner may read. One that is there meanwhile stays.
   public static func make(at path: String, _ token: String) throws(SecretFile.Fault) {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {

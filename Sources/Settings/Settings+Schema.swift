@@ -3,7 +3,6 @@ import TLS
 import Wire
 
 extension Settings {
-  /// The members of the whole file.
   static let schema = Schema(Settings(), check: { $0.check($1) }) {
     Member.sections("listen", \.listen, ListenSettings.schema, such: "[{address: \"127.0.0.1:8080\"}]")
       .restart
@@ -59,7 +58,6 @@ extension Settings {
     Member(shown: "warnings") { .texts($0.warnings.map(\.description)) }
   }
 
-  /// The name of the member that accepts one change of identity.
   static let acceptance = "allow_identity_change"
 
   private static let backend = "{backend: {url: \"http://127.0.0.1:9000\"}}"
@@ -76,21 +74,10 @@ extension Settings {
       }
     }
   }
-}
 
-// The rules between members.
-extension Settings {
   private mutating func check(_ document: Section) {
     refuseTaken(document)
-    routes =
-      RouteReader(
-        upstreams: upstreams, upstreamNames: document["upstreams"]?.names ?? [],
-        bodyMemory: limits.bodyMemory,
-        bodyMemoryMember: document["limits"]?["body_memory"],
-        storeTimeout: store.timeout, underscores: underscores,
-        requestsCertificates: listen.contains { $0.tls?.clientCA != nil },
-        namesTokenKeys: document["jwt"] != nil, issuer: jwt?.rules.issuer
-      ).read(document)
+    routes = RouteReader(self, document).read()
     refuseMixedAuthorities(document["listen"]?.elements ?? [])
     warn(document)
   }
@@ -119,9 +106,7 @@ extension Settings {
   }
 
   /// Refuses listeners with different authorities that have no name, where callers are known by their certificates: two
-  /// clients with the same name, each certified by one of the authorities, would be one caller.
-  ///
-  /// - Parameter items: The sections of the listeners.
+  /// clients with the same name, each certified by one of them, would be one caller.
   private func refuseMixedAuthorities(_ items: [Value]) {
     guard routes.contains(where: { $0.idempotency != .off && $0.countsCertificates }) else { return }
     var first: (authority: String, path: String)?
@@ -138,7 +123,6 @@ extension Settings {
     }
   }
 
-  /// Warns of upstreams that are listeners of this Semel.
   private func warnOfOwnListeners(_ document: Section) {
     let operators = admin.map { ListenSettings.tcp(host: $0.host, port: $0.port) }
     for (name, upstream) in upstreams.sorted(by: { $0.key < $1.key }) {
@@ -159,7 +143,7 @@ extension Settings {
     let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToResponse)).max() ?? 0
     if shutdownGrace < longest {
       let place = document["shutdown_grace"] ?? document["upstreams"]
-      let (grace, response) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))
+      let (grace, response) = (shutdownGrace.text, longest.text)
       place?.reader.warn(
         "shutdown_grace", at: place?.position ?? .start,
         "\(grace) is shorter than the longest response_timeout, \(response): a stop may leave requests unknown"
@@ -188,7 +172,6 @@ extension Settings {
 }
 
 extension RoutePolicy {
-  /// Whether a client's certificate is a part of its caller.
   var countsCertificates: Bool { caller?.parts.contains { $0.isCertificate } ?? false }
 
   fileprivate var knowsCallersByToken: Bool {

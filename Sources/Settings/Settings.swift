@@ -57,10 +57,8 @@ public struct Settings: Sendable, Hashable {
 
   /// Reads the text of a file, and reports all errors together.
   ///
-  /// - Parameters:
-  ///   - file: The file's name for messages.
-  ///   - isOffline: Whether the settings are for a command that makes no connection by them. What only connections need,
-  ///     such as a password in `store.url`, may then lack its variable.
+  /// - Parameter isOffline: Whether no connection is made by the settings, so that what only connections need, such as
+  ///   a password in `store.url`, may lack its variable.
   public static func load(
     text: String, file: String, environment: [String: String], isOffline: Bool = false
   ) -> Result<Settings, SettingsErrors> {

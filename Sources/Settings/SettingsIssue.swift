@@ -7,17 +7,8 @@ public struct SettingsIssue: Hashable, Sendable {
   public var column: Int
   /// The path of the member, such as `routes[0].lease`; empty for the file itself.
   public var path: String
-  /// The message, with the allowed values or a remedy. It quotes no values except numbers, since a text may be a
-  /// secret.
+  /// The message, with the allowed values or a remedy. It quotes numbers alone, since a text may be a secret.
   public var message: String
-
-  public init(file: String, line: Int, column: Int, path: String, message: String) {
-    self.file = file
-    self.line = line
-    self.column = column
-    self.path = path
-    self.message = message
-  }
 }
 
 extension SettingsIssue: CustomStringConvertible {
@@ -32,8 +23,6 @@ extension SettingsIssue: CustomStringConvertible {
 public struct SettingsErrors: Error, Hashable, CustomStringConvertible {
   public var issues: [SettingsIssue]
 
-  public init(issues: [SettingsIssue]) { self.issues = issues }
-
   /// One line for each issue.
   public var description: String { issues.map(\.description).joined(separator: "\n") }
 }
@@ -43,4 +32,8 @@ struct Refusal: Error, Hashable {
   var message: String
 
   init(_ message: String) { self.message = message }
+}
+
+func require(_ isMet: Bool, _ refusal: @autoclosure () -> String) throws(Refusal) {
+  if !isMet { throw Refusal(refusal()) }
 }

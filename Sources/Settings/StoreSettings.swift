@@ -42,8 +42,7 @@ public struct StoreSettings: Hashable, Sendable {
 }
 
 extension StoreSettings {
-  /// Reads the section `store` of a file alone, for a command that needs nothing else: what is wrong in the other ones,
-  /// such as a variable that its environment lacks, does not concern it.
+  /// Reads the section `store` alone: what is wrong in the others, such as a missing variable, does not concern it.
   public static func load(
     text: String, file: String, environment: [String: String]
   ) -> Result<StoreSettings, SettingsErrors> {
@@ -55,9 +54,7 @@ extension StoreSettings {
     guard reader.errors.isEmpty else { return .failure(SettingsErrors(issues: reader.errors)) }
     return .success(store)
   }
-}
 
-extension StoreSettings {
   static let schema = Schema(
     StoreSettings(), removed: removed, deciding: ["kind", "topology"], misplaced: { $0.misplaced($1) },
     check: { $0.check($1) }
@@ -148,10 +145,7 @@ extension StoreSettings {
       if let text = notation.read(value) { store[keyPath: path] = text }
     }
   }
-}
 
-// The members of the file, of which `place` is made.
-extension StoreSettings {
   fileprivate enum Kind: String, CaseIterable { case embedded, redis }
 
   private var kind: Kind {
@@ -169,7 +163,6 @@ extension StoreSettings {
     set { place = .redis(newValue) }
   }
 
-  /// The reason why this kind of store does not take a member; `nil` if it does.
   private func misplaced(_ member: Member<StoreSettings>) -> String? {
     guard kind == .redis else {
       return member.kind == Kind.redis.rawValue ? "belongs to kind: redis; write that, or take it out" : nil
@@ -178,7 +171,6 @@ extension StoreSettings {
     return Self.misplaced(member.name, in: redis.kind)
   }
 
-  /// The reason why a topology of Redis does not take a member; `nil` if it does.
   private static func misplaced(_ name: String, in topology: RedisSettings.Kind) -> String? {
     switch (name, topology) {
     case ("nodes", .standalone): "belongs to topology: sentinel or cluster; write url, or take it out"
@@ -197,10 +189,7 @@ extension StoreSettings {
     "trust_clock":
       "is no setting any more: the store starts with any clock, and forgets nothing by it; take it out",
   ]
-}
 
-// The rules between members.
-extension StoreSettings {
   private func check(_ section: Section) {
     if case .embedded(let path) = place { checkPath(path, section) } else { checkRedis(section) }
     refuseStrangers(section)
@@ -262,7 +251,6 @@ extension StoreSettings {
   }
 }
 
-/// A secret and the file that holds it.
 private struct SecretSource: Hashable {
   var path: String
   var secret: Secret

@@ -23,7 +23,6 @@ extension TracingSettings {
     )
   }.restart
 
-  /// The URL with user and password if it has them.
   private var url: String {
     get { revealedURL }
     set {
@@ -53,10 +52,9 @@ extension Notation<String> {
       throw Refusal("must have user and password percent-encoded: % as %25, @ as %40, / as %2F")
     }
     let base = text.hasSuffix("/") ? String(text.dropLast()) : text
-    guard !base.hasSuffix("/v1/traces") else {
-      throw Refusal(
-        "must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318")
-    }
+    try require(
+      !base.hasSuffix("/v1/traces"),
+      "must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318")
     return base
   }
 }

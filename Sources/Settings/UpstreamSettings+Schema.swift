@@ -40,7 +40,6 @@ extension UpstreamSettings {
     if let tls = section["tls"], !tls.hasFault { tls.refuse("is for https:// alone; take it out") }
   }
 
-  /// The address, with TLS or without.
   private var url: UpstreamURL {
     get { UpstreamURL(address: address, isSecure: tls != nil) }
     set {

@@ -1,9 +1,7 @@
 import HTTPTypes
 import Hummingbird
 
-/// An operation of the admin API. `OpenAPIDocument` describes each of them.
-///
-/// The API is registered by `AdminRoutes`, which takes nothing else, so that no path is without its description.
+/// An operation of the admin API, registered by `AdminRoutes` alone, so that each has its description.
 enum AdminOperation: String, CaseIterable, Sendable {
   case getLiveness, getReadiness, getMetrics, getConfiguration, getDescription
   case listRecords, countRecords, getRecord, forgetRecord, resolveRecord, findRecord, searchRecords, putRecord
@@ -20,7 +18,6 @@ enum AdminOperation: String, CaseIterable, Sendable {
     }
   }
 
-  /// The path template.
   var path: String {
     switch self {
     case .getLiveness: "/livez"

@@ -2,8 +2,7 @@ import Idempotency
 import Platform
 import Synchronization
 
-/// The bulk acts that were counted and wait for their confirmation, in memory. A plan names each record with the
-/// attempt that was counted, so that nothing is decided that nobody has seen.
+/// The bulk acts that wait for their confirmation. A plan names each record with the attempt that was counted.
 final class BulkPlans: Sendable {
   struct Plan: Sendable {
     let route: String
@@ -11,15 +10,12 @@ final class BulkPlans: Sendable {
     let madeAt = ContinuousClock.now
   }
 
-  /// The maximum number of records of one act.
   static let maxRecords = 1000
-  /// The time for a confirmation.
   private static let lifetime = Duration.seconds(600)
   private static let maxPlans = 16
 
   private let plans = Mutex<[(name: String, plan: Plan)]>([])
 
-  /// Keeps a plan, and returns the name under which it is taken.
   func keep(_ plan: Plan) -> String {
     let name = ConsoleSessions.randomName()
     plans.withLock { plans in

@@ -1,7 +1,6 @@
 import HTTPTypes
 import Hummingbird
 
-/// The paths of the console.
 extension AdminServer {
   func addConsole(_ console: Console, to router: Router<AdminContext>) {
     let surroundings = ConsoleSurroundings(

@@ -4,29 +4,15 @@ import ServiceLifecycle
 import Synchronization
 import Telemetry
 
-/// The console: the pages of the admin listener for the person on call, and what they remember.
-///
-/// Run it as a service: it samples the counts of routes, and walks the open records while somebody looks at them.
+/// The pages of the admin listener for the person on call. Run it as a service: it samples the counts of routes, and
+/// walks the open records while somebody looks at them.
 public final class Console: Service {
-  /// The settings of the console.
-  public struct Options: Sendable {
-    /// Whether pages change records where the listener has no token.
-    public var operate: Bool
-    public var bodies: Bool
-    /// The path before `/ui/` as browsers see it, without a slash at its end.
-    public var basePath: String
-
-    public init(operate: Bool = false, bodies: Bool = false, basePath: String = "") {
-      self.operate = operate
-      self.bodies = bodies
-      self.basePath = basePath
-    }
-  }
-
-  /// The time between two samples, as `CountRing` has it.
   private static let sampleInterval = Duration.seconds(5)
 
-  let options: Options
+  let operate: Bool
+  let showsBodies: Bool
+  /// The beginning of the pages' paths, as browsers see it.
+  let root: String
   let recordAdmin: RecordAdmin
   let metrics: Metrics
   let sessions = ConsoleSessions()
@@ -35,15 +21,16 @@ public final class Console: Service {
   let streams = LiveStreams()
   private let histories = Mutex<[String: CountRing]>([:])
 
-  public init(options: Options, recordAdmin: RecordAdmin, metrics: Metrics) {
-    self.options = options
+  /// - Parameters:
+  ///   - operate: Whether pages change records where the listener has no token.
+  ///   - bodies: Whether pages show the bodies of recorded responses.
+  ///   - basePath: The path before `/ui/` as browsers see it, without a slash at its end.
+  public init(operate: Bool, bodies: Bool, basePath: String, recordAdmin: RecordAdmin, metrics: Metrics) {
+    (self.operate, showsBodies, root) = (operate, bodies, basePath + "/ui")
     self.recordAdmin = recordAdmin
     self.metrics = metrics
     survey = OpenSurvey(recordAdmin: recordAdmin)
   }
-
-  /// The beginning of the pages' paths, as browsers see it.
-  var root: String { options.basePath + "/ui" }
 
   public func run() async throws {
     await cancelWhenGracefulShutdown {
@@ -68,7 +55,6 @@ public final class Console: Service {
     }
   }
 
-  /// The history of a route.
   func history(of route: String) -> CountRing {
     histories.withLock { $0[route] } ?? CountRing(width: CountSeries.all.count)
   }
@@ -90,7 +76,6 @@ final class LiveStreams: Sendable {
 
   private let count = Atomic<Int>(0)
 
-  /// Takes a place; `nil` if there is none.
   func enter() -> Place? {
     let place = count.add(1, ordering: .relaxed).newValue
     guard place <= Self.max else {

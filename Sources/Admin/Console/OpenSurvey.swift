@@ -4,7 +4,6 @@ import Synchronization
 
 /// The open records by what they have in common, as found by one walk through the store.
 struct OpenGroups: Sendable {
-  /// The unknown records of one cause, route and upstream.
   struct Group: Sendable {
     let cause: String
     /// The route's name; empty if no record and no configuration names it.
@@ -12,13 +11,11 @@ struct OpenGroups: Sendable {
     let upstream: String
     var count = 0
     var oldest: Milliseconds = 0
-    /// The oldest record.
     var sample: RecordID?
   }
 
   /// The maximum number of groups; further records are counted in the last one.
   private static let maxGroups = 100
-  /// The maximum number of records that are listed by themselves.
   private static let maxListed = 10
 
   private var index: [String: Int] = [:]
@@ -34,7 +31,6 @@ struct OpenGroups: Sendable {
 
   mutating func add(unreadable count: Int) { unreadable += count }
 
-  /// - Parameter upstream: The upstream of the record's route.
   mutating func add(_ record: RecordView, upstream: String) {
     guard case .unknown(let age, _) = record.standing else {
       inFlight += 1
@@ -69,7 +65,6 @@ final class OpenSurvey: Sendable {
     var latest: OpenGroups?
     /// The number of walks that have ended, with or without a result.
     var walks = 0
-    /// The reason for which the latest walk failed.
     var fault: String?
   }
 

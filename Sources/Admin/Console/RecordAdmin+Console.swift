@@ -3,42 +3,25 @@ import Idempotency
 import Logging
 import NIOCore
 
-/// The open records that a page lists.
-struct OpenFilter: Sendable {
-  var state: String?
-  var route: String?
-  var olderThan: Milliseconds = 0
-
-  func matches(_ record: RecordDocument) -> Bool {
-    (state == nil || record.state == state) && (route == nil || record.route == route)
-      && (olderThan == 0 || (record.unknownForSeconds ?? record.ageSeconds ?? 0) >= olderThan.inSeconds)
-  }
-}
-
-// The readings and acts of the console beyond the API.
 extension RecordAdmin {
   /// Walks all open records, and groups those of unknown outcome. Records of shadowed routes are left out.
   func openGroups() async throws(AdminError) -> OpenGroups {
     let routes = await currentRoutes()
     let upstreams = Dictionary(routes.map { ($0.name, $0) }) { first, _ in first }
     var groups = OpenGroups()
-    var cursor: String?
-    repeat {
-      let part = try await openPart(after: cursor)
+    try await eachOpenPart { part in
       for record in part.records {
         let policy = upstreams[record.attribution?.route ?? ""]
         if policy?.shadow == true { continue }
         groups.add(record, upstream: policy?.upstream.name ?? "")
       }
       groups.add(unreadable: part.unreadable.count)
-      cursor = part.next
-    } while cursor != nil && !Task.isCancelled
+    }
     groups.takenAt = .now
     return groups
   }
 
-  /// The records of unknown outcome of a route that have been so for a time, with their attempts; the first ones that a
-  /// walk finds.
+  /// The first records that a walk finds that have been unknown for a time, with their attempts.
   func unknownRecords(
     of route: String, olderThan age: Milliseconds
   ) async throws(AdminError) -> (found: [(id: RecordID, attempt: Int)], hasMore: Bool) {
@@ -58,7 +41,6 @@ extension RecordAdmin {
 
   /// The recorded response of a record, which is an audit entry; `nil` if the store has none that can be read.
   func recordedResponse(of id: RecordID, by peer: String) async throws(AdminError) -> RecordedResponse? {
-    let store = store
     let view = try await read { () throws(StoreError) in try await store.inspect(id) }
     guard case .completed(let record) = view?.standing, case .whole(let response) = record.outcome else {
       return nil

@@ -5,7 +5,6 @@ import Telemetry
 
 /// The latest audit entries of this process, in memory, for operators. The log has all of them.
 final class AuditTrail: Sendable {
-  /// The maximum number of entries.
   static let capacity = 500
   /// The maximum length of a value, in characters: a reason may be as long as a request.
   static let maxValue = 500
@@ -21,23 +20,19 @@ final class AuditTrail: Sendable {
     }
   }
 
-  /// The entries, the latest first.
   var latest: [AuditEntry] { entries.withLock { $0.reversed() } }
 }
 
-/// One entry of the audit log.
 struct AuditEntry: Sendable, Encodable {
   let time: String
   let action: String
   let record: String?
-  /// The client's address.
   let from: String
   let reason: String?
   let warning: String?
   /// The cause of a refusal; `nil` if the change was made or has failed.
   let refused: String?
   let failed: String?
-  /// The other facts, by their names.
   let details: [String: String]
 
   fileprivate init(_ metadata: Logger.Metadata) {
@@ -52,10 +47,4 @@ struct AuditEntry: Sendable, Encodable {
     failed = rest.removeValue(forKey: "failed")
     details = rest
   }
-}
-
-/// The latest changes as the API shows them.
-struct AuditListDocument: Encodable {
-  /// The latest first.
-  let entries: [AuditEntry]
 }

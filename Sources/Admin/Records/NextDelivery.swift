@@ -3,15 +3,12 @@ import Telemetry
 
 extension Standing {
   /// The outcome of the next delivery of the record's key, in words for an operator.
-  ///
-  /// - Parameter policy: The record's route; `nil` if it is not known.
   func nextDelivery(by policy: RoutePolicy?) -> String {
     let delivery = enforcedDelivery(by: policy)
     return policy?.shadow == true
       ? "is forwarded, since the route has `shadow: true`; without that, it \(delivery)" : delivery
   }
 
-  /// The outcome of the next delivery, if the route is in force.
   private func enforcedDelivery(by policy: RoutePolicy?) -> String {
     guard self != .absent else { return "runs: there is no record" }
     let mismatch = "another payload gets \(policy.map { "\($0.mismatchStatus) " } ?? "")payload_mismatch"

@@ -49,17 +49,14 @@ extension RecordCount {
   }
 }
 
-/// Counts the store's open records periodically, for the metrics page, and repairs their index.
-///
-/// If several nodes share the store, one counts and the others read its result. The same one walks through the whole store
-/// in its pauses, slowly, and enters in the index what that lacks: records of an earlier version, and of processes that
-/// died. After the start of a process, which may have died before, it walks once quickly.
+/// Counts the open records periodically, for the metrics page, and repairs their index. Of several nodes one counts,
+/// walks slowly through the whole store in its pauses, and enters what the index lacks: records of an earlier version,
+/// and of processes that died. After the start of a process it walks once quickly.
 public final class OpenRecordCounter: Service {
   /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
 
-  /// The duration of a turn to count, which is extended with each pause. After a crash of the node that counts, another
-  /// one takes over when the turn expires.
+  /// The duration of a turn to count, extended with each pause. Another node takes over when it expires.
   private static let turn = Milliseconds.seconds(45)
 
   /// The age from which on a lapsed lease is a loss, in milliseconds: an owner that lives renews it before.
@@ -87,11 +84,7 @@ public final class OpenRecordCounter: Service {
 
   private let repair = Mutex(Repair())
 
-  /// Creates a counter.
-  ///
-  /// - Parameters:
-  ///   - recordAdmin: The operations on records.
-  ///   - board: The place where nodes that share the store exchange the count; `nil` if they do not share it.
+  /// - Parameter board: The place where nodes exchange the count; `nil` if they do not share the store.
   public init(recordAdmin: RecordAdmin, board: (any OpenRecordBoard)? = nil) {
     self.recordAdmin = recordAdmin
     self.board = board

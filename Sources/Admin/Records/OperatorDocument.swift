@@ -1,5 +1,4 @@
-/// A JSON object that an operator sends. It has no members but its own: one that is mistyped would be left out
-/// silently, and the statement mean more than was meant. Its coding keys are the names as JSON has them.
+/// A JSON object that an operator sends, with its coding keys as members alone: a mistyped one is not left out.
 protocol OperatorDocument: Decodable {
   associatedtype CodingKeys: CodingKey & CaseIterable
 }
@@ -19,7 +18,6 @@ protocol OperatorDocument: Decodable {
   }
 }
 
-/// A member that an operator's document does not have.
 struct UnknownMember: Error {
   /// The names down to the member, with periods between them.
   let path: String
@@ -52,7 +50,6 @@ struct WholeNumber: Decodable {
 
 /// The values that the members of operators' documents can have, in words.
 enum MemberForm {
-  /// The forms of those that are neither texts nor objects with members of their own.
   private static let forms = [
     "outcome": #""applied" or "not_applied""#,
     "status": "a whole number, such as 201",
@@ -64,9 +61,7 @@ enum MemberForm {
   ]
   private static let objects: Set = ["record", "payload", "resolution"]
 
-  /// The sentence that says which value the member at a path can have.
-  ///
-  /// The first name that has a form counts: what is in `headers` and `caller` has names of the operator's choice.
+  /// The sentence on the value of the member at a path. What is in `headers` and `caller` has names of choice.
   static func demand(at path: [String]) -> String {
     guard let last = path.last else { return "it is not a JSON object" }
     let place = path.firstIndex { forms[$0] != nil } ?? path.count - 1

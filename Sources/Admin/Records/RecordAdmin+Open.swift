@@ -1,19 +1,15 @@
 import HTTPTypes
 import Idempotency
 
-// The open records, as lists and counts have them.
 extension RecordAdmin {
   func check(cursor: String?) throws(AdminError) {
     guard let cursor, !store.isCursor(cursor), store.openIndex?.isCursor(cursor) != true else { return }
-    throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
+    throw AdminError.bad("cursor is not one that a part of this list has given: begin without it")
   }
 
-  /// The next part of the open records: those of the index, or of a walk through a store that needs none.
-  ///
-  /// A walk misses nothing. The index in Redis lacks what has run for less than a second or two, and, until a walk has
-  /// found it, what a process held that ended in that time.
+  /// The next part of the open records, by the index or a walk. A walk misses nothing. The index in Redis lacks what
+  /// ran for less than a second or two and, until a walk has found it, what a process held that ended in that time.
   func openPart(after cursor: String?) async throws(AdminError) -> OpenRecords {
-    let store = store
     return try await read { () throws(StoreError) in
       guard let index = store.openIndex else { return try await store.list(after: cursor) }
       let isIndexed = if let cursor { index.isCursor(cursor) } else { await index.isNeeded() }
@@ -28,9 +24,7 @@ extension RecordAdmin {
     }
   }
 
-  /// Whether open records are listed and counted by an index.
   func usesIndex() async -> Bool {
-    let store = store
     let isNeeded = try? await read { () throws(StoreError) in await store.openIndex?.isNeeded() }
     return isNeeded == true
   }
@@ -42,7 +36,6 @@ extension RecordAdmin {
     after cursor: String?, span: Duration = RecordAdmin.pageSpan, isWalk: Bool = false,
     where isWanted: @Sendable (RecordDocument) -> Bool
   ) async throws(AdminError) -> RecordListDocument {
-    let store = store
     try check(cursor: cursor)
     var document = RecordListDocument(records: [], next: cursor)
     let (trails, routes) = (RecordTrails(journal), await currentRoutes())
@@ -64,7 +57,6 @@ extension RecordAdmin {
 
   /// The numbers of open records, with those of shadowed routes.
   func openCount() async throws(AdminError) -> OpenCount {
-    let store = store
     let known = try await read { () throws(StoreError) -> OpenCount? in
       guard let index = store.openIndex, await index.isNeeded() else { return nil }
       return try await index.count()
@@ -80,12 +72,9 @@ extension RecordAdmin {
     return count
   }
 
-  /// Counts the open and the unreadable records and finds the oldest one's age, by state. Records of shadowed routes,
-  /// which are nobody's outcome, are left out.
+  /// Counts the open and the unreadable records and finds the oldest one's age, by state, but for shadowed routes.
   ///
-  /// - Parameters:
-  ///   - lapsed: The ages of lapses that no earlier count has found.
-  ///   - onProgress: Called every ten seconds or so.
+  /// - Parameter lapsed: The ages of lapses that no earlier count has found.
   func count(
     lapsed: Range<Milliseconds>, onProgress: @Sendable () async -> Void
   ) async throws(AdminError) -> RecordCount {
@@ -108,8 +97,7 @@ extension RecordAdmin {
     return count
   }
 
-  /// Calls `body` with each part of the open records, until the task is cancelled.
-  private func eachOpenPart(_ body: (OpenRecords) async -> Void) async throws(AdminError) {
+  func eachOpenPart(_ body: (OpenRecords) async -> Void) async throws(AdminError) {
     var cursor: String?
     repeat {
       let part = try await openPart(after: cursor)
@@ -118,10 +106,8 @@ extension RecordAdmin {
     } while cursor != nil && !Task.isCancelled
   }
 
-  /// Makes a step of the walk that repairs the index, and returns the cursor of the next one; `nil` at the end, or if
-  /// there is no index.
+  /// A step of the walk that repairs the index. Returns the next one's cursor; `nil` at the end, or without an index.
   func repairIndex(after cursor: String?, isUrgent: Bool) async throws(AdminError) -> String? {
-    let store = store
     return try await read { () throws(StoreError) in
       try await store.openIndex?.repair(after: cursor, isUrgent: isUrgent)
     }

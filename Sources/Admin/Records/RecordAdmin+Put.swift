@@ -13,12 +13,10 @@ struct RecordStatement: OperatorDocument {
       case bodyBase64 = "body_base64"
     }
 
-    /// The query, without its question mark.
     var query: String?
     /// The fields that enter the fingerprint: `Content-Type`, and those that the route names.
     var headers: [String: String]?
     var body: String?
-    /// The body in base64, if it is not text.
     var bodyBase64: String?
   }
 
@@ -32,29 +30,23 @@ extension RecordAdmin {
   /// The lease of the claim under which a statement is recorded. The two commands follow each other at once.
   private static let statementLease = Milliseconds.seconds(30)
 
-  /// Records the outcome of an intent that was executed by hand, so that its deliveries are replayed. A record that has
-  /// an owner or an outcome stays as it is.
+  /// Records the outcome of an intent that was executed by hand. A record with an owner or an outcome stays as it is.
   func put(_ statement: RecordStatement, by peer: String) async throws(AdminError) -> RecordDocument {
     let routes = await currentRoutes()
     let identity = try statement.record.identity(among: routes, under: identityKey)
-    guard !identity.policy.shadow else {
-      throw AdminError(
-        .badRequest,
-        "route \(identity.policy.name) is shadowed: its deliveries reach the backend, whatever is put; "
-          + "take shadow: true out of the route first")
-    }
-    guard identity.policy.batch == nil else {
-      throw AdminError(
-        .badRequest,
-        "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
-    }
+    try require(
+      !identity.policy.shadow,
+      "route \(identity.policy.name) is shadowed: its deliveries reach the backend, whatever is put; "
+        + "take shadow: true out of the route first")
+    try require(
+      identity.policy.batch == nil,
+      "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
     let completion = try Self.completion(statement.resolution, of: identity)
     let request = try StatedRequest(statement, of: identity)
     try request.checkRoute(of: identity, among: routes)
     try request.checkKey(statement.record.key.texts, of: identity)
     try request.checkCaller(statement.record, of: identity)
     let claim = try await claim(request, identity, by: peer)
-    let store = store
     let details: Logger.Metadata = [
       "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
       "attempt": .stringConvertible(claim.attempt),
@@ -71,15 +63,13 @@ extension RecordAdmin {
     return try await show(identity.id, warning, by: identity.policy)
   }
 
-  /// The outcome that a statement gives.
   private static func completion(
     _ resolution: ResolutionDocument, of identity: RecordIdentity
   ) throws(AdminError) -> Completion {
-    guard resolution.attempt == nil else {
-      throw AdminError(.badRequest, "what is put has no attempt yet: take attempt out of the resolution")
-    }
+    try require(
+      resolution.attempt == nil, "what is put has no attempt yet: take attempt out of the resolution")
     guard case .applied(let completion) = try resolution.resolution(by: identity.policy) else {
-      throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")
+      throw AdminError.bad("only what was applied can be put: what has no record runs anyway")
     }
     return completion
   }
@@ -97,7 +87,6 @@ extension RecordAdmin {
         fingerprint: stated.fingerprint(by: recipe, method: identity.method), lease: Self.statementLease,
         takeOver: .never, unknownRetention: policy.unknownRetention, remember: policy.remember,
         attribution: attribution(of: identity))
-      let store = store
       switch try await onLoop({ () throws(StoreError) in try await store.claim(request) }) {
       case .granted(let claim): return claim
       case .otherRecipe(let other): recipe = other
@@ -110,7 +99,6 @@ extension RecordAdmin {
     throw AdminError(.conflict, "the record changes: try again")
   }
 
-  /// The origin of a statement.
   private func attribution(of identity: RecordIdentity) -> Attribution {
     let digests = digests.isShared ? digests : nil
     return Attribution(

@@ -13,11 +13,8 @@ struct RecordSearch: OperatorDocument {
 
   /// A key as its client writes it, or the texts of its parts.
   var key: KeyTexts?
-  /// The digest of a key, as the log shows it.
   var keyDigest: String?
-  /// The digest of a caller, as the log shows it.
   var callerDigest: String?
-  /// The name of the only route to search.
   var route: String?
   /// The `next` of the part before; `nil` for the first part.
   var cursor: String?
@@ -25,31 +22,27 @@ struct RecordSearch: OperatorDocument {
   var open: Bool?
 }
 
-/// A part of the result of a search.
 struct RecordSearchDocument: Encodable {
   /// The digests by which the log shows the key.
   var keyDigests: [String]
   /// Records of this part. One may be in two parts.
   var records: [RecordDocument]
-  /// The value of `cursor` for the next part; absent in the last one.
   var next: String?
   /// The number of this process's events that were searched besides, and the time of the oldest.
   var searchedEvents: Int
   var searchedSince: String?
-  /// The name of this process.
   var node: String
 }
 
 extension RecordAdmin {
-  /// Finds the records of a key, of all its callers, or those of a caller, by a walk through the store. The first part
-  /// begins with the records of requests that this process has seen lately, of which some may be gone from the store, and
-  /// with the open records of the key, which the index of a large store has. If only open ones are wanted, that is all.
+  /// Finds the records of a key or a caller by a walk. The first part begins with those that this process has seen
+  /// lately, and the open ones of the key by the index; if only open ones are wanted, that is all.
   func search(_ search: RecordSearch) async throws(AdminError) -> RecordSearchDocument {
     try check(cursor: search.cursor)
     let filter = RecordFilter(
       keyDigests: try keyDigests(of: search, among: await currentRoutes()),
       callerDigest: try search.callerDigest.map(digest), route: search.route)
-    let (store, trails) = (store, RecordTrails(journal))
+    let trails = RecordTrails(journal)
     var document = RecordSearchDocument(
       keyDigests: filter.keyDigests, records: [], next: search.cursor, searchedEvents: trails.events,
       searchedSince: trails.since.map(Timestamp.text(milliseconds:)), node: node)
@@ -83,7 +76,6 @@ extension RecordAdmin {
 
   /// The open records of a filter's keys; `nil` without an index that is needed, or without a key.
   private func indexedRecords(_ filter: RecordFilter) async throws(AdminError) -> [RecordID]? {
-    let store = store
     guard !filter.keyDigests.isEmpty else { return nil }
     return try await read { () throws(StoreError) in
       guard let index = store.openIndex, await index.isNeeded() else { return nil }
@@ -98,9 +90,7 @@ extension RecordAdmin {
     if let route = search.route { _ = try routes.route(named: route) }
     guard let key = search.key else {
       guard let keyDigest = search.keyDigest else {
-        guard search.callerDigest != nil else {
-          throw AdminError(.badRequest, "give key, key_digest or caller_digest")
-        }
+        try require(search.callerDigest != nil, "give key, key_digest or caller_digest")
         return []
       }
       return [try digest(keyDigest)]
@@ -116,7 +106,7 @@ extension RecordAdmin {
       }
     }
     guard !found.isEmpty else {
-      throw fault ?? AdminError(.badRequest, "no route keeps records under keys of clients")
+      throw fault ?? AdminError.bad("no route keeps records under keys of clients")
     }
     return found.sorted()
   }
@@ -124,13 +114,12 @@ extension RecordAdmin {
   /// A digest as records hold it. Anything else would be found nowhere, and look like a key that never came.
   private func digest(_ text: String) throws(AdminError) -> String {
     guard text.utf8.count == 8, text.allSatisfy({ $0.isHexDigit && $0.isASCII }) else {
-      throw AdminError(.badRequest, "a digest is the eight hexadecimal digits that the log shows")
+      throw AdminError.bad("a digest is the eight hexadecimal digits that the log shows")
     }
     return text.lowercased()
   }
 }
 
 extension RecordDocument {
-  /// Whether the record is in flight, of unknown outcome or unreadable.
   fileprivate var isOpen: Bool { ["in_flight", "unknown", Self.unreadable].contains(state) }
 }

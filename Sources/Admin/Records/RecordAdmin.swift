@@ -8,13 +8,11 @@ import Telemetry
 public struct RecordAdmin: Sendable {
   /// The number of records on one page of the list, which is enough for a screen.
   static let pageLength = 100
-  /// The maximum duration of one page's walk through the store, so that its request ends in time, because the store may
-  /// pace the walk.
+  /// The maximum duration of one page's walk through the store, which may pace it.
   static let pageSpan = Duration.seconds(4)
 
   /// A change that the store has made of a record.
   public enum Change: Sendable {
-    /// It may be free for the next delivery.
     case freed
     case ended(Completion)
   }
@@ -28,29 +26,21 @@ public struct RecordAdmin: Sendable {
   /// The requests that this process has seen lately; `nil` if it keeps none.
   let journal: RequestJournal?
   let digests: LogDigests
-  /// The name of this process among the nodes of its store.
   let node: String
   private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
   let onLapse: @Sendable (RecordView) -> Void
   private let auditLogger: Logger
-  /// The latest changes of this process.
   let trail = AuditTrail()
 
   /// Creates the operations.
   ///
   /// - Parameters:
   ///   - store: The store of the event loop of `context`, with its cache.
-  ///   - context: The event loop that the operations run on.
   ///   - invalidations: The way to the caches of other nodes; `nil` if the store belongs to this process alone.
   ///   - identityKey: The key of record IDs, if they are keyed.
-  ///   - routes: Returns the routes of the present configuration.
-  ///   - onChange: Called after each change of a record.
-  ///   - journal: The requests that this process has seen lately.
-  ///   - digests: The digests by which the log shows keys and callers.
   ///   - node: The name of this process among the nodes of its store.
   ///   - lastMismatch: Returns the time and the differing members of the last payload that was refused for a record.
   ///   - onLapse: Called for a record whose owner's lease has lapsed, at each walk that finds it newly lapsed.
-  ///   - audit: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
@@ -73,16 +63,12 @@ public struct RecordAdmin: Sendable {
     auditLogger = audit
   }
 
-  /// The record that a query describes.
   func find(_ query: RecordQuery) async throws(AdminError) -> RecordDocument {
     let identity = try query.identity(among: await currentRoutes(), under: identityKey)
     return try await show(identity.id, by: identity.policy)
   }
 
-  /// The record with an id.
-  ///
   /// - Parameters:
-  ///   - warning: The document's warning, after a change.
   ///   - policy: The record's route; `nil` if only the record or the journal may know it.
   ///   - trails: The trails of all records, if they have been made.
   func show(
@@ -107,7 +93,6 @@ public struct RecordAdmin: Sendable {
   private struct Unreadable: Error { let reason: String }
 
   private func inspected(_ id: RecordID) async throws(AdminError) -> Result<RecordView?, Unreadable> {
-    let store = store
     return try await read { () async throws(StoreError) -> Result<RecordView?, Unreadable> in
       do throws(StoreError) {
         return .success(try await store.inspect(id))
@@ -118,11 +103,7 @@ public struct RecordAdmin: Sendable {
     }
   }
 
-  /// The document of a record, with what the journal knows of it.
-  ///
-  /// - Parameters:
-  ///   - view: The record; `nil` if the store has none.
-  ///   - policy: The record's route; `nil` if it is one of `routes`, and the record or its trail may name it.
+  /// The document of a record, with what the journal knows of it. Its route may be named by the record or its trail.
   static func document(
     _ id: RecordID, _ view: RecordView?, _ trail: RecordTrail?, by policy: RoutePolicy? = nil,
     among routes: [RoutePolicy]
@@ -138,7 +119,6 @@ public struct RecordAdmin: Sendable {
   func forget(
     _ id: RecordID, by peer: String, reason: String? = nil
   ) async throws(AdminError) -> RecordDocument {
-    let store = store
     let (before, danger) = try await condition(of: id)
     var details: Logger.Metadata = ["was": "\(before)"]
     if let reason { details["reason"] = "\(reason)" }
@@ -153,8 +133,7 @@ public struct RecordAdmin: Sendable {
     return try await show(id, warning)
   }
 
-  /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it,
-  /// and the danger of letting its key run again now; `nil` if none is known.
+  /// The state for the audit log, also of an unreadable record, and the danger of a run of its key now, if known.
   private func condition(of id: RecordID) async throws(AdminError) -> (state: String, danger: String?) {
     guard case .success(let view) = try await inspected(id) else { return (RecordDocument.unreadable, nil) }
     return (RecordDocument(id, view?.standing ?? .absent).state, await danger(of: view))
@@ -166,8 +145,7 @@ public struct RecordAdmin: Sendable {
     do throws(StoreError) { return .success(try await body()) } catch { return .failure(error) }
   }
 
-  /// The warning of a change after which the next delivery runs, where the request may still be at work; `nil` where it
-  /// is certainly not, or nobody knows.
+  /// The danger of the next delivery's run, where the request may still be at work; `nil` where it is not, or unknown.
   private func danger(of record: RecordView?) async -> String? {
     guard let record else { return nil }
     let name = record.attribution?.route ?? RecordTrails(journal)[record.id]?.route
@@ -198,7 +176,6 @@ public struct RecordAdmin: Sendable {
     _ id: RecordID, _ document: ResolutionDocument, by peer: String
   ) async throws(AdminError) -> RecordDocument {
     let resolution = try await decision(id, document)
-    let store = store
     let (amends, attempt) = (document.amend ?? false, document.attempt)
     let before = amends ? try await condition(of: id).state : nil
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
@@ -248,11 +225,9 @@ public struct RecordAdmin: Sendable {
     return try document.resolution(by: policy, remembered: record?.remember ?? 0)
   }
 
-  /// Reports a change that the store has made to this process's observer.
   func noteChange(of id: RecordID, _ change: Change) { onChange(id, change) }
 
-  /// Makes other nodes drop the record from their caches. Returns a warning for the operator if they cannot be
-  /// notified.
+  /// Makes other nodes drop the record from their caches. Returns a warning if they cannot be notified.
   func announce(_ id: RecordID) async -> String? {
     do throws(StoreError) {
       try await invalidations?.announce(id)
@@ -278,7 +253,6 @@ public struct RecordAdmin: Sendable {
     }
   }
 
-  /// Logs a change, whether it was made or refused.
   func audit(
     _ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata, _ warning: String? = nil
   ) {

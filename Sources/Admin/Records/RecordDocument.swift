@@ -27,7 +27,6 @@ struct RecordDocument: Encodable {
   /// The size of the whole response in the store, where it is compressed or sealed.
   var storedBytes: Int?
   var location: String?
-  /// The outcome of the next delivery of the record's key, in words.
   var nextDelivery: String?
   /// True if the record's route is shadowed now, so that each delivery is forwarded.
   var shadowed: Bool?
@@ -35,9 +34,7 @@ struct RecordDocument: Encodable {
   var route: String?
   var keyDigest: String?
   var callerDigest: String?
-  /// The process that has made the latest attempt.
   var node: String?
-  /// The way in which the outcome was lost.
   var cause: String?
   /// True if an operator has stated the outcome of the latest attempt, so that it is none that the backend gave.
   var stated: Bool?
@@ -103,8 +100,7 @@ struct RecordDocument: Encodable {
     }
   }
 
-  /// Creates the document of a record in a format that this version cannot read. Requests with its key are refused
-  /// until it is forgotten.
+  /// Creates the document of an unreadable record, whose key is refused until it is forgotten.
   init(unreadable id: RecordID) {
     self.init(id, .absent)
     state = Self.unreadable
@@ -126,27 +122,10 @@ struct RecordDocument: Encodable {
   }
 }
 
-/// One page of the list.
 struct RecordListDocument: Encodable {
   var records: [RecordDocument]
   /// The value of `cursor` for the next page; absent on the last page.
   var next: String?
-}
-
-/// The numbers of open records.
-struct OpenCountDocument: Encodable {
-  enum CodingKeys: String, CodingKey {
-    case inFlight = "in_flight"
-    case unknown, unreadable
-  }
-
-  let inFlight: Int
-  let unknown: Int
-  let unreadable: Int
-
-  init(_ count: OpenCount) {
-    (inFlight, unknown, unreadable) = (count.inFlight, count.unknown, count.unreadable)
-  }
 }
 
 extension Milliseconds {

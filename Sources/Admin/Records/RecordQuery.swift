@@ -11,21 +11,18 @@ struct RecordQuery: OperatorDocument {
   var key: KeyTexts
   /// The caller by part, in the notation of the configuration: `{"header:Authorization": "Bearer alice"}`.
   var caller: [String: String]?
-  /// The request's target. Not needed if the route identifies requests by its name and not by their paths, or has one
-  /// path only.
+  /// The request's target. Not needed if the route has one path, or identifies requests by its name.
   var path: String?
   /// The request's method. Not needed if the route has one method only.
   var method: String?
-  /// The client's `Host`; `nil` if it was an address.
   var host: String?
 
-  /// The record with the parts that make its id.
   func identity(
     among routes: [RoutePolicy], under identityKey: IdentityKey?
   ) throws(AdminError) -> RecordIdentity {
     let policy = try routes.route(named: route)
     guard policy.isProtected, let callerPolicy = policy.caller else {
-      throw AdminError(.badRequest, "route \(route) keeps no records: its idempotency is off")
+      throw AdminError.bad("route \(route) keeps no records: its idempotency is off")
     }
     let method = try checkedMethod(policy)
     let (caller, key) = (try caller(callerPolicy), try policy.statedKey(self.key.texts))
@@ -41,21 +38,18 @@ struct RecordQuery: OperatorDocument {
   /// The method of the record's requests, as the proxy takes it.
   private func checkedMethod(_ policy: RoutePolicy) throws(AdminError) -> String {
     guard let method = method ?? (policy.match.methods.count == 1 ? policy.match.methods.first : nil) else {
-      throw AdminError(.badRequest, "route \(route) takes several methods: give method")
+      throw AdminError.bad("route \(route) takes several methods: give method")
     }
-    guard method.utf8.allSatisfy(ASCII.isTokenByte),
-      Array(method.utf8).withUnsafeBytes(policy.methods.contains)
-    else {
-      throw AdminError(
-        .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
-    }
+    try require(
+      method.utf8.allSatisfy(ASCII.isTokenByte)
+        && Array(method.utf8).withUnsafeBytes(policy.methods.contains),
+      "route \(route) takes no method \(method); give one of its methods, in capitals")
     // As `RouteTable.choice` refuses it: no enforced route keeps a record under such a method.
     let capitals = method.uppercased()
     guard
       capitals == method || policy.shadow || !Array(capitals.utf8).withUnsafeBytes(policy.methods.contains)
     else {
-      throw AdminError(
-        .badRequest,
+      throw AdminError.bad(
         "a delivery with the method \(method) is refused (bad_request): \(Problem.badRequest(.methodCase).detail)"
       )
     }
@@ -67,37 +61,35 @@ struct RecordQuery: OperatorDocument {
     do {
       found = try RequestHost(ByteBuffer(string: host ?? ""))
     } catch {
-      throw AdminError(.badRequest, "the host is not one that a request can have")
+      throw AdminError.bad("the host is not one that a request can have")
     }
     let name = found?.name ?? ByteBuffer()
     guard let own = policy.match.host, !name.withUnsafeReadableBytes(HostPattern(own).matches) else {
       return found
     }
-    throw AdminError(.badRequest, "route \(route) takes requests to \(own) alone: give their host")
+    throw AdminError.bad("route \(route) takes requests to \(own) alone: give their host")
   }
 
   private func place(_ policy: RoutePolicy, _ method: String) throws(AdminError) -> EndpointPlace {
     let isPathNeeded = policy.endpoint == .path
     guard let path = path ?? (isPathNeeded ? policy.match.path?.literal : nil) else {
       guard isPathNeeded else { return .route(policy.name) }
-      throw AdminError(.badRequest, "route \(route) takes several paths: give the request's path")
+      throw AdminError.bad("route \(route) takes several paths: give the request's path")
     }
     // The host of a URL would be dropped, and another host's record found.
-    guard path.hasPrefix("/") else {
-      throw AdminError(.badRequest, "a path begins with a slash: give a URL's path and host apart")
-    }
+    try require(path.hasPrefix("/"), "a path begins with a slash: give a URL's path and host apart")
     let normal: ByteBuffer
     do {
       normal = try RequestTarget(
         MessageHead(method: method, target: path), reading: policy.pathReading
       ).path
     } catch {
-      throw AdminError(.badRequest, "the path or the method is not one that a request can have")
+      throw AdminError.bad("the path or the method is not one that a request can have")
     }
     if let own = policy.match.path,
       !normal.withUnsafeReadableBytes(PathMatcher(own, spelling: policy.spelling).matches)
     {
-      throw AdminError(.badRequest, "route \(route) does not take the path \(path): it takes \(own.text)")
+      throw AdminError.bad("route \(route) does not take the path \(path): it takes \(own.text)")
     }
     return isPathNeeded ? .path(normal) : .route(policy.name)
   }
@@ -107,7 +99,6 @@ struct RecordQuery: OperatorDocument {
 struct RecordIdentity: Sendable {
   let id: RecordID
   let policy: RoutePolicy
-  /// The host of its requests; `nil` if none is given.
   let host: RequestHost?
   let method: String
   let key: IdempotencyKey
@@ -144,12 +135,11 @@ extension RecordQuery {
     do {
       return try policy.caller(values: values)
     } catch {
-      throw AdminError(.badRequest, advice(on: error))
+      throw AdminError.bad(advice(on: error))
     }
   }
 
-  /// The values with the issuer of the caller's token, which is a part of the caller. Without it they would be those of
-  /// a token without `iss`, whose record no other token meets.
+  /// The values with the issuer of the caller's token, without which no token with an `iss` meets the record.
   private func withIssuer(
     _ values: [String: String], _ policy: CallerPolicy
   ) throws(AdminError) -> [String: String] {
@@ -158,23 +148,18 @@ extension RecordQuery {
     guard !claims.isEmpty else { return values }
     var completed = values
     if let issuer = claims.first(where: \.isIssuer).flatMap({ completed[$0.text] }) {
-      guard (completed["jwt_issuer"] ?? policy.issuer ?? issuer) == issuer else {
-        throw AdminError(
-          .badRequest,
-          "no token has this caller: jwt:iss is another issuer than jwt_issuer, or than the route's")
-      }
+      try require(
+        (completed["jwt_issuer"] ?? policy.issuer ?? issuer) == issuer,
+        "no token has this caller: jwt:iss is another issuer than jwt_issuer, or than the route's")
       completed["jwt_issuer"] = issuer
     }
-    guard policy.issuer != nil || completed["jwt_issuer"] != nil else {
-      throw AdminError(
-        .badRequest,
-        "route \(route) takes tokens of any issuer: give the caller's jwt_issuer, too, as the token's iss has it; an "
-          + "empty one stands for a token without iss")
-    }
+    try require(
+      policy.issuer != nil || completed["jwt_issuer"] != nil,
+      "route \(route) takes tokens of any issuer: give the caller's jwt_issuer, too, as the token's iss has it; an "
+        + "empty one stands for a token without iss")
     return completed
   }
 
-  /// The sentence that says what to write.
   private func advice(on fault: CallerPolicy.ValueFault) -> String {
     switch fault {
     case .unknown(let part): "\(part) is no part of route \(route)'s caller"
@@ -197,7 +182,6 @@ extension RecordQuery {
     }
   }
 
-  /// The form of a part's values.
   private static func form(of part: CallerPart) -> String {
     switch part {
     case .address: "write an IP address without a port, such as 192.0.2.1 or 2001:db8::1"

@@ -2,18 +2,15 @@ import Idempotency
 import Platform
 import Telemetry
 
-/// The requests of one record that this process has seen lately: each delivery, where the record itself holds the
-/// latest attempt, and of a record without attribution also its route, its key and its caller.
+/// The requests of one record that this process has seen lately, and of one without attribution also its origin.
 struct RecordTrail: Sendable {
   /// The name of the route; `nil` if the latest request matched none.
   var route: String?
   var keyDigest: String?
   var callerDigest: String?
-  /// The number of requests that have ended.
   var deliveries = 0
   /// The cause of the latest loss; `nil` if no outcome was lost.
   var loss: LossCause?
-  /// The latest event.
   var latest: JournalEntry
 
   /// The origin, as far as the requests name it.
@@ -36,7 +33,6 @@ struct RecordTrail: Sendable {
   }
 }
 
-/// The trails of all records in the journal.
 struct RecordTrails: Sendable {
   private let trails: [RecordID: RecordTrail]
   /// The number of events that the journal holds, and the time of the oldest.

@@ -2,7 +2,6 @@ import Foundation
 
 /// A member that an object of a JSON text has twice. Foundation's decoder takes one of the two silently.
 struct RepeatedMember {
-  /// The names down to the member, with periods between them.
   let path: String
 
   /// An object or an array that is open.
@@ -16,9 +15,7 @@ struct RepeatedMember {
   private static let quote = UInt8(ascii: "\"")
   private static let backslash = UInt8(ascii: "\\")
 
-  /// The first one in a text; `nil` if there is none.
-  ///
-  /// - Parameter text: A text that the decoder takes for JSON.
+  /// The first one in a text that the decoder takes for JSON; `nil` if there is none.
   init?(in text: [UInt8]) {
     var levels: [Level] = []
     var rest = text[...]

@@ -3,7 +3,6 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// An operator's statement about an unknown outcome.
 struct ResolutionDocument: OperatorDocument {
   enum CodingKeys: String, CodingKey, CaseIterable {
     case outcome, status, headers, body
@@ -26,44 +25,35 @@ struct ResolutionDocument: OperatorDocument {
   var status: Int?
   var headers: [String: String]?
   var body: String?
-  /// The body in base64, if it is not text.
   var bodyBase64: String?
   /// The name of the route that applies where the record names none, or one that is gone.
   var route: String?
-  /// Whether an earlier resolution may be corrected.
   var amend: Bool?
   /// The attempt that the statement is about; `nil` for the last one, whichever it is.
   var attempt: Int?
-  /// The operator's reason, for the audit log.
   var reason: String?
 
-  /// The store's form of the statement.
-  ///
-  /// - Parameters:
-  ///   - policy: The record's route; `nil` if it is not known.
-  ///   - remember: The time for which the record is remembered already, which a decision does not shorten.
+  /// - Parameter remember: The time for which the record is remembered already, which a decision does not shorten.
   func resolution(
     by policy: RoutePolicy?, remembered remember: Milliseconds = 0
   ) throws(AdminError) -> Resolution {
-    guard attempt ?? 1 >= 1 else {
-      throw AdminError(.badRequest, "attempt must be the number of an attempt, which is 1 or more")
-    }
+    try require(attempt ?? 1 >= 1, "attempt must be the number of an attempt, which is 1 or more")
     guard outcome == .applied else {
       guard status == nil, headers == nil, body == nil, bodyBase64 == nil else {
-        throw AdminError(.badRequest, "not_applied leaves no response: take status, headers and body out")
+        throw AdminError.bad("not_applied leaves no response: take status, headers and body out")
       }
       return .notApplied
     }
     try refuseCookies(policy)
     let (status, body) = (try checkedStatus, try StatedBody.bytes(self.body, base64: bodyBase64))
     guard body.readableBytes == 0 || !Self.bodilessStatuses.contains(status) else {
-      throw AdminError(.badRequest, "a response of status \(status) has no body: take the body out")
+      throw AdminError.bad("a response of status \(status) has no body: take the body out")
     }
     let response = Idempotency.Outcome.whole(
       RecordedResponse(status: status, fields: try fields(), body: body))
     let recordsStatus = policy?.record == .status
     guard body.readableBytes == 0 || !recordsStatus else {
-      throw AdminError(.badRequest, "the route keeps no bodies (record: status): take the body out")
+      throw AdminError.bad("the route keeps no bodies (record: status): take the body out")
     }
     return .applied(
       Completion(
@@ -72,23 +62,16 @@ struct ResolutionDocument: OperatorDocument {
         remember: max(policy?.remember ?? Self.day + Self.day, remember)))
   }
 
-  /// The record's route: the one that the record names, or else that is given.
-  ///
-  /// - Parameters:
-  ///   - known: The name of the route that the record has; `nil` if nobody knows.
-  ///   - routes: The routes of the present configuration, in which a record's route may be missing.
-  /// - Throws: Where another route is given than the record's.
+  /// The record's route: the one that the record names, or else that is given. Throws where the two differ.
   func route(known: String?, among routes: [RoutePolicy]) throws(AdminError) -> RoutePolicy? {
     let given = try route.map(routes.route(named:))
     guard let own = routes.first(where: { $0.name == known }) else { return given }
-    guard given == nil || given?.name == own.name else {
-      throw AdminError(
-        .badRequest, "the record is of route \(own.name), not \(route ?? ""): name that one, or none")
-    }
+    try require(
+      given == nil || given?.name == own.name,
+      "the record is of route \(own.name), not \(route ?? ""): name that one, or none")
     return own
   }
 
-  /// The refusal of the statement by a record that stands as this document shows.
   func refusal(by record: RecordDocument) -> AdminError {
     var refusal = AdminError(
       record.state == "absent" ? .notFound : .conflict,
@@ -98,7 +81,6 @@ struct ResolutionDocument: OperatorDocument {
     return refusal
   }
 
-  /// The condition of the statement that a record does not meet.
   private func demand(on record: RecordDocument) -> String {
     if let attempt, let last = record.attempt, attempt != last {
       return
@@ -114,24 +96,20 @@ struct ResolutionDocument: OperatorDocument {
     guard policy?.setCookie != .keep,
       headers?.keys.contains(where: { $0.lowercased() == "set-cookie" }) == true
     else { return }
-    throw AdminError(
-      .badRequest,
+    throw AdminError.bad(
       policy.map {
         "route \($0.name) keeps no Set-Cookie: take the header out, or set set_cookie: keep there"
       }
         ?? "Set-Cookie is kept only for a route with set_cookie: keep, and the record's is not known: give the "
-        + "route, or take the header out"
-    )
+        + "route, or take the header out")
   }
 
   private var checkedStatus: Int {
     get throws(AdminError) {
       guard let status else {
-        throw AdminError(.badRequest, "applied needs the status that later deliveries get: \"status\": 201")
+        throw AdminError.bad("applied needs the status that later deliveries get: \"status\": 201")
       }
-      guard 200...599 ~= status else {
-        throw AdminError(.badRequest, "status must be that of a final response, 200 to 599")
-      }
+      try require(200...599 ~= status, "status must be that of a final response, 200 to 599")
       return status
     }
   }
@@ -139,8 +117,7 @@ struct ResolutionDocument: OperatorDocument {
   /// The fields that each replay generates anew: the framing, the date, Semel's own and those of one connection.
   private static let generated = FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop)
 
-  /// The lines of the fields that are stated, but for those that no record keeps. A store would leave these out when it
-  /// is read, and the copy in this process's cache would differ from the record.
+  /// The lines of the stated fields, but for those that no record keeps: the cache would differ from the record.
   private func fields() throws(AdminError) -> ByteBuffer {
     var out = ByteBuffer()
     for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
@@ -149,7 +126,6 @@ struct ResolutionDocument: OperatorDocument {
     return out.fieldLines(without: .momentary)
   }
 
-  /// A head with one field of a response.
   private static func line(_ name: String, _ value: String) throws(AdminError) -> MessageHead {
     let head: MessageHead
     do throws(WireError) {
@@ -157,19 +133,16 @@ struct ResolutionDocument: OperatorDocument {
       try made.append(name: name, value: value)
       head = made
     } catch {
-      throw AdminError(
-        .badRequest,
+      throw AdminError.bad(
         error == .badFieldName
           ? "headers has a name that is not one of a header: \(shown(name))"
           : "the value of the header \(name) is not one that a response can have: take its control characters out"
       )
     }
-    guard head.names.isDisjoint(with: generated) else {
-      throw AdminError(
-        .badRequest,
-        "the header \(name) cannot be stated, since it is made anew for each replay or each connection: take it out"
-      )
-    }
+    try require(
+      head.names.isDisjoint(with: generated),
+      "the header \(name) cannot be stated, since it is made anew for each replay or each connection: take it out"
+    )
     return head
   }
 

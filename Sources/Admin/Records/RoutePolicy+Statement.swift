@@ -2,7 +2,6 @@ import HTTPTypes
 import Idempotency
 
 extension [RoutePolicy] {
-  /// The route with a name that an operator gives.
   func route(named name: String) throws(AdminError) -> RoutePolicy {
     guard let policy = first(where: { $0.name == name }) else {
       let names = isEmpty ? "none" : map(\.name).joined(separator: ", ")
@@ -16,29 +15,23 @@ extension RoutePolicy {
   /// The key that an operator's texts make, one for each of its parts.
   func statedKey(_ texts: [String]) throws(AdminError) -> IdempotencyKey {
     let sources = key.from.filter { $0 != .payload }
-    guard !sources.isEmpty else {
-      throw AdminError(.badRequest, "route \(name) makes its keys of payloads: give the record's id")
-    }
+    try require(!sources.isEmpty, "route \(name) makes its keys of payloads: give the record's id")
     guard sources.contains(where: { $0.parts.count == texts.count }) else {
       let keys = sources.map { Self.text(of: $0.parts) }.joined(separator: " or ")
       let given = "\(texts.count) \(texts.count == 1 ? "is" : "are") given"
-      throw AdminError(
-        .badRequest, "route \(name) takes a key \(keys), and \(given): give key once for each part")
+      throw AdminError.bad("route \(name) takes a key \(keys), and \(given): give key once for each part")
     }
-    guard !texts.contains("") else {
-      throw AdminError(.badRequest, "key is empty: give the one that the client sends")
-    }
+    try require(!texts.contains(""), "key is empty: give the one that the client sends")
     do throws(Problem) {
       // There may be records of before such keys were refused.
       var policy = key
       policy.placeholders = .accept
       return try policy.key(texts: texts)
     } catch {
-      throw AdminError(.badRequest, error.detail)
+      throw AdminError.bad(error.detail)
     }
   }
 
-  /// The number and the places of a key's parts.
   private static func text(of parts: [KeySource]) -> String {
     "of \(parts.count) part\(parts.count == 1 ? "" : "s") (\(parts.map(\.text).joined(separator: ", ")))"
   }

@@ -16,10 +16,10 @@ struct StatedRequest {
   init(_ statement: RecordStatement, of identity: RecordIdentity) throws(AdminError) {
     let payload = statement.payload
     guard let path = statement.record.path ?? identity.policy.match.path?.literal else {
-      throw AdminError(.badRequest, "the route takes several paths: give the request's path")
+      throw AdminError.bad("the route takes several paths: give the request's path")
     }
     guard payload.query?.hasPrefix("?") != true else {
-      throw AdminError(.badRequest, "the query begins with its question mark: give it without, as in a=1&b=2")
+      throw AdminError.bad("the query begins with its question mark: give it without, as in a=1&b=2")
     }
     let stated: RequestHost?
     do {
@@ -37,10 +37,10 @@ struct StatedRequest {
       target = try RequestTarget(head, reading: identity.policy.pathReading)
       stated = try RequestHost(of: head, target: target)
     } catch {
-      throw AdminError(.badRequest, "the path, the query or a header is not one that a request can have")
+      throw AdminError.bad("the path, the query or a header is not one that a request can have")
     }
     guard stated == nil || Self.name(stated) == Self.name(identity.host) else {
-      throw AdminError(.badRequest, "the payload has another host than the record: give both alike")
+      throw AdminError.bad("the payload has another host than the record: give both alike")
     }
     host = (stated ?? identity.host)?.name ?? ByteBuffer()
     body = try StatedBody.bytes(payload.body, base64: payload.bodyBase64, in: "payload.")
@@ -72,13 +72,11 @@ extension RecordQuery {
     return parts + required.filter { field in !parts.contains { $0.name == field.name } }
   }
 
-  /// The value that is given for a part of the caller.
   fileprivate func value(of part: CallerPart) -> String? {
     caller?.first { CallerPart.normalized($0.key) == part.text }?.value
   }
 
-  /// The alternatives of a part that the request must agree with: those before the one that is given, which it must
-  /// lack, and that one.
+  /// The alternatives that the request must agree with: those before the given one, which it must lack, and that one.
   fileprivate func relevant(of part: CallerPart) -> ArraySlice<CallerPart> {
     let parts = part.alternatives
     let given = parts.firstIndex { value(of: $0)?.isEmpty == false }
@@ -86,10 +84,8 @@ extension RecordQuery {
   }
 }
 
-// The route that the request meets.
 extension StatedRequest {
-  /// Refuses a request that does not meet the record's route, or that this route refuses: no delivery would meet the
-  /// record.
+  /// Refuses a request that does not meet the record's route, or that this route refuses.
   func checkRoute(of identity: RecordIdentity, among routes: [RoutePolicy]) throws(AdminError) {
     let name = identity.policy.name
     let choice: RouteTable.Choice
@@ -107,8 +103,7 @@ extension StatedRequest {
       case let other?: "route \(other) instead of \(name)"
       case nil: "no route"
       }
-    throw AdminError(
-      .badRequest,
+    throw AdminError.bad(
       "a delivery of this payload meets \(met): give method, host, path, headers and body as the client sends them"
     )
   }
@@ -125,28 +120,18 @@ extension StatedRequest {
       .badRequest,
       "a delivery of this payload is refused (\(problem.code.rawValue)): \(problem.detail)")
   }
-}
 
-// The key that the request has itself.
-extension StatedRequest {
-  /// The relation of a part of the record's key to the request.
   private enum Part {
-    /// It is what the request has there.
     case equal
-    /// The request has another one there.
     case other
-    /// The request has none there.
     case missing
     /// It may be in what is not stated: a field, or what enters no fingerprint.
     case open
   }
 
   /// Refuses a request that has another key than the record, or none: its delivery would not meet the record.
-  ///
-  /// - Parameter texts: The record's key, part by part.
   func checkKey(_ texts: [String], of identity: RecordIdentity) throws(AdminError) {
-    // A source that the request lacks is passed over. One that fits, or may fit, accepts; one that differs refuses,
-    // unless a part of it is not stated.
+    // A source that the request lacks is passed over. One that differs refuses, unless a part of it is not stated.
     for source in identity.policy.key.from where source != .payload {
       var parts: [Part] = []
       for (index, part) in source.parts.enumerated() {
@@ -156,14 +141,12 @@ extension StatedRequest {
       }
       if parts.contains(.missing) { continue }
       if source.parts.count == texts.count, parts.allSatisfy({ $0 == .equal || $0 == .open }) { return }
-      guard parts.contains(.open) else {
-        throw AdminError(
-          .badRequest, "the payload has another key than the record, at \(source.text): give both alike")
-      }
+      try require(
+        parts.contains(.open),
+        "the payload has another key than the record, at \(source.text): give both alike")
     }
     let sources = identity.policy.key.from.map(\.text).joined(separator: ", ")
-    throw AdminError(
-      .badRequest,
+    throw AdminError.bad(
       "no delivery of this payload has the record's key: the route takes keys from \(sources); give the payload as the "
         + "client sends it")
   }
@@ -199,13 +182,8 @@ extension StatedRequest {
   private func mayLeaveOut(_ pointer: String, _ recipe: Recipe) -> Bool {
     recipe.leavesOutBody || body.readableBytes > 0 && recipe.leavesOut(.json(pointer))
   }
-}
 
-// The caller that the request has itself.
-extension StatedRequest {
   /// Refuses a request that has another caller than the record: its delivery would not meet the record.
-  ///
-  /// - Parameter record: The description of the record, with the values of its caller by part.
   func checkCaller(_ record: RecordQuery, of identity: RecordIdentity) throws(AdminError) {
     for part in (identity.policy.caller?.parts ?? []).flatMap(record.relevant(of:)) where isStated(part) {
       let value = record.value(of: part) ?? ""
@@ -217,14 +195,12 @@ extension StatedRequest {
       if case .json(let pointer) = part, stated == nobody, mayLeaveOut(pointer, identity.policy.recipe) {
         continue
       }
-      guard stated == (try? policy.caller(values: [part.text: value])) else {
-        throw AdminError(
-          .badRequest, "the payload has another caller than the record, at \(part.text): give both alike")
-      }
+      try require(
+        stated == (try? policy.caller(values: [part.text: value])),
+        "the payload has another caller than the record, at \(part.text): give both alike")
     }
   }
 
-  /// Whether the part is in what the operator describes.
   private func isStated(_ part: CallerPart) -> Bool {
     switch part {
     case .header(let name): !head.fields(named: name).isEmpty
@@ -238,20 +214,14 @@ extension StatedRequest {
 
 /// A body as an operator states it: as text, or in Base64.
 enum StatedBody {
-  /// The bytes of a body; none if it is given in neither form.
-  ///
   /// - Parameter prefix: The beginning of the members' names in a refusal, before `body` and `body_base64`.
   static func bytes(
     _ text: String?, base64: String?, in prefix: String = ""
   ) throws(AdminError) -> ByteBuffer {
     guard let base64 else { return ByteBuffer(string: text ?? "") }
-    guard text == nil else {
-      throw AdminError(
-        .badRequest, "\(prefix)body and \(prefix)body_base64 are both given: give one of the two")
-    }
+    try require(text == nil, "\(prefix)body and \(prefix)body_base64 are both given: give one of the two")
     guard let data = Data(base64Encoded: base64) else {
-      throw AdminError(
-        .badRequest,
+      throw AdminError.bad(
         "\(prefix)body_base64 must be Base64 (RFC 4648, section 4), padded and without line ends, such as eyJpZCI6MX0="
       )
     }

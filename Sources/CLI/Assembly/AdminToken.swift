@@ -5,6 +5,7 @@ import Logging
 import Platform
 import Settings
 import Synchronization
+import Wire
 
 /// The token of the admin listener, which is read again when its file changes. Safe to use from any thread.
 final class AdminToken: Sendable {
@@ -17,8 +18,7 @@ final class AdminToken: Sendable {
   private let path: String
   private let state: Mutex<State>
 
-  /// Reads the file, and makes it before if it is one that a start makes. Prints the reason and ends the process if
-  /// there is no token in it.
+  /// Reads the file, and makes it before if a start does. Prints the reason and ends the process if it has no token.
   init(reading path: String) throws {
     if AdminTokenFile.isMade(at: path) {
       do throws(SecretFile.Fault) {
@@ -34,19 +34,13 @@ final class AdminToken: Sendable {
     state = Mutex(State(secret: try ConfigurationFile.secret(at: path), status: status))
   }
 
-  /// A token that nobody can guess.
   private static func random() -> String {
     var entropy = Entropy()
-    return (0..<4).map { _ in
-      let digits = String(entropy.next() as UInt64, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
+    return (0..<4).map { _ in (entropy.next() as UInt64).hexText }.joined()
   }
 
-  /// The token that requests need now.
   var secret: Secret { state.withLock { $0.secret } }
 
-  /// The same as a function, for the listener.
   var source: @Sendable () -> Secret { { self.secret } }
 
   /// Reads a file that has changed, and logs the result. The token before stays in use if there is none.

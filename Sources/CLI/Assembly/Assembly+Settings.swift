@@ -10,7 +10,6 @@ import Transport
 import Wire
 
 extension Listener {
-  /// Creates a listener, and reads its certificate files.
   init(_ settings: ListenSettings) throws(TLSFault) {
     var certificate: ServerCertificate?
     if let files = settings.tls { certificate = try ServerCertificate(files) }
@@ -20,7 +19,6 @@ extension Listener {
 }
 
 extension BackendTLS {
-  /// Takes changed files into use, and logs what came of it.
   func renew(logger: Logger) {
     for renewal in renew() {
       switch renewal {
@@ -62,27 +60,11 @@ extension StopDurations {
 }
 
 extension Logger.Level {
-  init(_ level: LogSettings.Level) {
-    self =
-      switch level {
-      case .trace: .trace
-      case .debug: .debug
-      case .info: .info
-      case .notice: .notice
-      case .warning: .warning
-      case .error: .error
-      case .critical: .critical
-      }
-  }
+  init(_ level: LogSettings.Level) { self = Self(rawValue: level.rawValue) ?? .info }
 }
 
 extension LogFormat {
-  init(_ format: LogSettings.Format) {
-    switch format {
-    case .json: self = .json
-    case .text: self = .text
-    }
-  }
+  init(_ format: LogSettings.Format) { self = format == .json ? .json : .text }
 }
 
 extension Tracer {
@@ -106,7 +88,6 @@ extension Tracer {
 }
 
 extension RedisEndpointSettings {
-  /// Creates the settings of the store's connections, and reads the TLS files.
   init(_ redis: RedisSettings, in store: StoreSettings) throws(TLSFault) {
     self.init(address: redis.endpoints[0])
     login = try RedisLogin(redis.login, in: "store")
@@ -146,7 +127,6 @@ extension RedisLogin {
 }
 
 extension LocalCache {
-  /// Applies an event of the subscription.
   func follow(_ event: RedisSubscriber.Event) {
     switch event {
     case .up: subscriptionUp()

@@ -8,9 +8,7 @@ import Store
 import Telemetry
 import UnixSignals
 
-/// Builds the whole program from its settings, and runs it.
-///
-/// The types of this folder are the only ones that put implementations behind the ports.
+/// Builds the whole program from its settings, and runs it: this folder alone puts implementations behind the ports.
 struct Assembly {
   private let settings: Settings
   /// The configuration file; `nil` if there is none, and no reload.
@@ -19,7 +17,6 @@ struct Assembly {
   private let reloads: UnixSignalsSequence?
   /// The option that names the address of the first listener; `nil` if the configuration file does.
   private let listenOption: String?
-  /// Called once every listener accepts connections.
   private let onListening: @Sendable () -> Void
   private let log: ProgramLog
   private var logger: Logger { log.logger }
@@ -36,9 +33,7 @@ struct Assembly {
     log = ProgramLog(settings)
   }
 
-  /// Runs until a signal ends the program, together with the given services.
-  ///
-  /// - Throws: `ExitCode`, once the log and the standard error name the reason.
+  /// Runs until a signal ends the program. Throws `ExitCode` once the log and the standard error name the reason.
   func run(beside services: [any Service] = []) async throws {
     log.sink.surviveCrashes()
     for warning in settings.warnings { logger.warning("\(warning)") }
@@ -62,19 +57,16 @@ struct Assembly {
       let reason = ListenFault(error, at: places)?.description ?? "\(error)"
       logger.critical("semel stops", metadata: ["error": "\(reason)"])
       log.flush()
-      StandardError.print("semel: \(reason)")
-      throw ExitCode.failure
+      throw failed("\(reason)")
     }
     logger.info("semel has stopped")
   }
 
-  /// Makes the form in which the store keeps outcomes, with its own counters.
   private func makeCodec() -> OutcomeCodec {
     OutcomeCodec(
       secrets: settings.store.encryption?.secrets ?? [], compression: .init(settings.store.compression))
   }
 
-  /// Runs the program on the embedded store in the file at `path`.
   private func run(_ path: String, _ parts: ProcessParts, beside services: [any Service]) async throws {
     let codec = makeCodec()
     let store = try EmbeddedStore(
@@ -88,16 +80,12 @@ struct Assembly {
     let namespace = NamespaceGuard(
       settings, facts: store, logSecret: logSecret, logger: logger)
     // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
-    try await Self.untilReached { try await Self.compare(namespace) }
+    try await Self.untilReached { try Self.pending(await namespace.compare()) }
     let assembled = AssembledStore(
       records: parts.records(over: parts.contexts.map { _ in store }, cache), facts: store,
       namespace: namespace, readiness: StoreReadiness(of: settings.store, [store.monitor]),
       logSecret: logSecret,
-      enter: {
-        try await Self.untilReached {
-          if case .pending(let reason) = try await Self.begin(namespace) { reason } else { nil }
-        }
-      })
+      enter: { try await Self.untilReached { try Self.pending(await namespace.begin()) } })
     do {
       try await serve(assembled, parts, beside: services)
     } catch {
@@ -107,7 +95,6 @@ struct Assembly {
     await store.close()
   }
 
-  /// Runs the program on Redis.
   private func run(_ redis: RedisSettings, _ parts: ProcessParts, beside services: [any Service]) async throws
   {
     var endpoint = try RedisEndpointSettings(redis, in: settings.store)
@@ -124,7 +111,7 @@ struct Assembly {
       settings, facts: stores[0], directory: stores[0], logSecret: logSecret,
       logger: logger)
     let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
-    _ = try await Self.compare(namespace)
+    try Self.pending(await namespace.compare())
     let assembled = AssembledStore(
       records: parts.records(over: stores, cache), facts: stores[0], namespace: namespace,
       readiness: StoreReadiness(
@@ -133,7 +120,11 @@ struct Assembly {
       services: [watch],
       board: stores[0], invalidations: stores[0],
       onAlarm: { subscriber.observeAlarms($0) },
-      enter: { watch.follow(try await Self.begin(namespace)) })
+      enter: {
+        let admission = await namespace.begin()
+        try Self.pending(admission)
+        watch.follow(admission)
+      })
     defer {
       subscriber.close()
       for store in stores { store.close() }
@@ -141,7 +132,6 @@ struct Assembly {
     try await serve(assembled, parts, beside: services)
   }
 
-  /// The store of each event loop.
   private func makeStores(
     on parts: ProcessParts, _ endpoint: RedisEndpointSettings, _ subscriber: RedisSubscriber
   ) -> [RedisStore] {
@@ -167,14 +157,10 @@ struct Assembly {
 }
 
 extension Assembly {
-  /// The time for which a start repeats a step on an embedded store that does not reply: a slow disk, or a previous
-  /// process that is about to end, must not fail it.
+  /// The time for which a start tries an embedded store that does not reply, such as one that another process leaves.
   private static let maxStartWait = Duration.seconds(10)
 
-  /// Repeats a step until it reaches the embedded store.
-  ///
-  /// - Parameter step: Returns the reason why it has not reached the store.
-  /// - Throws: `NamespaceUnreadable` after `maxStartWait`.
+  /// Repeats a step, which returns the reason why it has not reached the store. Throws after `maxStartWait`.
   private static func untilReached(_ step: () async throws -> String?) async throws {
     let end = ContinuousClock.now + maxStartWait
     while let reason = try await step() {
@@ -183,20 +169,13 @@ extension Assembly {
     }
   }
 
-  /// Compares the configuration with its namespace before any listener opens. Returns the reason if the store cannot be
-  /// reached.
-  private static func compare(_ namespace: NamespaceGuard) async throws -> String? {
-    switch await namespace.compare() {
-    case .accepted: return nil
-    case .unreached(let reason): return reason
+  /// The reason for which the store was not reached; `nil` if the configuration is admitted. Throws a refusal.
+  @discardableResult
+  private static func pending(_ admission: NamespaceGuard.Admission) throws -> String? {
+    switch admission {
+    case .admitted: return nil
+    case .pending(let reason): return reason
     case .refused(let reasons): throw IdentityRefusal(reasons: reasons)
     }
-  }
-
-  /// Enters the configuration in its namespace, if the store can be reached.
-  private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Admission {
-    let admission = await namespace.begin()
-    if case .refused(let reasons) = admission { throw IdentityRefusal(reasons: reasons) }
-    return admission
   }
 }

@@ -11,11 +11,8 @@ struct ListenPlace {
 
   private var isOption: Bool { name.hasPrefix("--") }
 
-  /// The demand for another address or port.
   var demand: String { isOption ? "give another port by \(name)" : "give another address in \(name)" }
 
-  /// The places of a configuration.
-  ///
   /// - Parameter option: The option that names the address of the first listener; `nil` if a file does.
   static func all(of settings: Settings, option: String?) -> [ListenPlace] {
     var places = settings.listen.enumerated().map { index, listener in
@@ -30,8 +27,7 @@ struct ListenPlace {
     return places
   }
 
-  /// Whether one of two listeners may keep the other from its address: the ports are equal, and a host is a name. Of two
-  /// addresses a file's reading knows it.
+  /// Whether one of two listeners may keep the other from its address: the ports are equal, and a host is a name.
   func mayExclude(_ other: ListenPlace) -> Bool {
     guard case .tcp(let host, let port) = address, case .tcp(let otherHost, let otherPort) = other.address,
       port == otherPort, port != 0
@@ -61,8 +57,6 @@ struct ListenFault: Error, CustomStringConvertible {
     }
   }
 
-  /// The failure to listen on a host name for which the system has no address.
-  ///
   /// - Parameter member: The member or the option that names the host; `nil` if it is not known.
   init(_ error: SocketAddressError.UnknownHost, member: String?) {
     let address = ServerAddress.tcp(host: error.host, port: error.port)
@@ -75,7 +69,6 @@ struct ListenFault: Error, CustomStringConvertible {
 
   private init(_ description: String) { self.description = description }
 
-  /// The way out of an error of the system.
   private static func advice(_ number: CInt?, at place: ListenPlace, beside other: ListenPlace?) -> String {
     switch number {
     case EADDRINUSE:

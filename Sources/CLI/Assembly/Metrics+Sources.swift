@@ -106,7 +106,6 @@ extension Metrics {
     }
   }
 
-  /// Reads the counters of each transport on its own loop.
   func addSource(_ backends: [(EventLoopContext, HTTPUpstream)]) {
     source {
       var all: [UpstreamCounters] = []

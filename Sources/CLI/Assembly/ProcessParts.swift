@@ -12,7 +12,6 @@ import Settings
 import Store
 import Telemetry
 
-/// The log and the traces of the program.
 struct ProgramLog {
   let sink: LogSink
   /// The level from which entries are written. A reload may change it.
@@ -37,10 +36,8 @@ struct ProgramLog {
     }
   }
 
-  /// Writes the entries that wait to be written.
   func flush() { sink.flush() }
 
-  /// Sends the spans that wait to be sent, and writes the entries that wait to be written.
   func close() {
     tracer?.close()
     sink.flush()
@@ -50,10 +47,8 @@ struct ProgramLog {
 /// The parts of the process that do not depend on its store.
 struct ProcessParts {
   let group: MultiThreadedEventLoopGroup
-  /// The event loops of `group`.
   let contexts: [EventLoopContext]
   let metrics: Metrics
-  /// The digests of keys and callers in log and records.
   let digests: LogDigests
   /// The name of this process among the nodes of its store.
   let node = Attribution.nodeName(ProcessInfo.processInfo.hostName)
@@ -61,11 +56,13 @@ struct ProcessParts {
   let takeOvers: TakeOverPause
   let mismatches = MismatchNotes()
   let tokens: TokenServices
+  let losses: LossLog
+  /// The latest requests for operators; `nil` without an admin listener to read them by.
+  let journal: RequestJournal?
   private let failures: StoreFailureLog
   private let descriptors: Int
 
-  /// Creates the parts, and warns of too few file descriptors. A process has one instance, since a metrics system can
-  /// be set only once.
+  /// Creates the parts of the one process. A metrics system can be set only once.
   ///
   /// - Parameter descriptors: The number of files and sockets that the process may have open.
   init(_ settings: Settings, _ log: ProgramLog, descriptors: Int) {
@@ -84,6 +81,8 @@ struct ProcessParts {
     metrics.addSource(log.tracer)
     digests = LogDigests(secret: settings.store.idSecret)
     tokens = TokenServices(logger: log.logger)
+    losses = LossLog(logger: log.logger)
+    journal = settings.admin == nil ? nil : RequestJournal()
     metrics.source { [tokens] in tokens.figures }
     failures = StoreFailureLog(logger: log.logger)
   }
@@ -115,15 +114,12 @@ struct ProcessParts {
 
 /// A store, and everything that the other parts of the program need of it.
 struct AssembledStore<Records: RecordStore> {
-  /// The store as each event loop uses it.
   let records: [Records]
   let facts: any NamespaceFacts
-  /// The comparison of the configuration with the store's namespace.
   let namespace: NamespaceGuard
   let readiness: StoreReadiness
   /// The secret of the digests that the store keeps; `nil` where one is configured.
   let logSecret: LogSecret?
-  /// The services of the store, which run beside the proxy.
   var services: [any Service] = []
   /// The place where nodes share their counts of open records; `nil` if the store belongs to this process alone.
   var board: (any OpenRecordBoard)?

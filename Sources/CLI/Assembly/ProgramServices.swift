@@ -24,34 +24,16 @@ struct ProgramServices<Records: RecordStore> {
   let onListening: @Sendable () -> Void
   private let backendTLS = BackendTLS()
   private let unreached = UnreachedBackends()
-  private let losses: LossLog
   private let proxyStands = ListeningGate(isNeeded: true)
-  /// The latest requests for operators; `nil` without an admin listener to read them by.
-  private let journal: RequestJournal?
-
-  init(
-    settings: Settings, file: ConfigurationFile?, reloads: UnixSignalsSequence?, log: ProgramLog,
-    parts: ProcessParts, store: AssembledStore<Records>, onListening: @escaping @Sendable () -> Void
-  ) {
-    self.settings = settings
-    self.file = file
-    self.reloads = reloads
-    self.log = log
-    self.parts = parts
-    self.store = store
-    self.onListening = onListening
-    journal = settings.admin == nil ? nil : RequestJournal()
-    losses = LossLog(logger: log.logger)
-  }
 
   private var metrics: Metrics { parts.metrics }
   private var logger: Logger { log.logger }
   private var identityKey: IdentityKey? { settings.store.idSecret.map(IdentityKey.init) }
 
-  /// Runs all services, and those given, until a signal ends the program or one of them fails.
   func run(beside others: [any Service]) async throws {
     let adminTokens = try AdminTokens(settings.admin)
-    metrics.addSource(store.namespace)
+    metrics.source { [namespace = store.namespace] in [MetricFigure(.namespaceConflicts, namespace.conflicts)]
+    }
     await parts.tokens.adopt(settings)
     let backends = makeBackends()
     let server = makeServer(on: backends)
@@ -75,8 +57,7 @@ struct ProgramServices<Records: RecordStore> {
     ).run()
   }
 
-  /// The logger of the service lifecycle. Its own entries are about services and signals, and repeat the error that
-  /// ends the process.
+  /// The logger of the service lifecycle, whose own entries repeat the error that ends the process.
   private var quiet: Logger {
     var quiet = logger
     quiet.logLevel = .critical
@@ -84,7 +65,6 @@ struct ProgramServices<Records: RecordStore> {
   }
 }
 
-// The proxy.
 extension ProgramServices {
   /// The function that takes changed files into use, besides those of the listeners.
   private func fileRenewal(with adminTokens: AdminTokens) -> @Sendable () -> Void {
@@ -95,7 +75,6 @@ extension ProgramServices {
     }
   }
 
-  /// Returns the transport of each event loop.
   private func makeBackends() -> [HTTPUpstream] {
     let faults = BackendFaults(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
@@ -113,7 +92,7 @@ extension ProgramServices {
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
       known: parts.known, takeOvers: parts.takeOvers, mismatches: parts.mismatches,
-      probe: BackendProbe(logger: logger), journal: journal, losses: losses, logger: logger)
+      probe: BackendProbe(logger: logger), journal: parts.journal, losses: parts.losses, logger: logger)
     let snapshot = makeSnapshot(of: settings)
     let workers = parts.contexts.indices.map { index in
       Worker(
@@ -123,7 +102,6 @@ extension ProgramServices {
     return ProxyServer(workers: workers, environment: environment, group: parts.group)
   }
 
-  /// - Parameter renewFiles: Takes changed files into use.
   private func makeProxy(
     _ server: Server, after adminStands: ListeningGate, _ renewFiles: @escaping @Sendable () -> Void
   ) throws -> ProxyService<Records, HTTPUpstream> {
@@ -176,10 +154,7 @@ extension ProgramServices {
         ? PolicyDocument(settings.routes, page: settings.policyPage) : nil,
       tokens: parts.tokens.verifier)
   }
-}
 
-// The admin listener.
-extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
     _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: ListeningGate,
@@ -198,7 +173,7 @@ extension ProgramServices {
       },
       lastMismatch: { [mismatches = parts.mismatches] in
         mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
-      }, onLapse: noteLapse, journal: journal, digests: parts.digests, node: parts.node,
+      }, onLapse: noteLapse, journal: parts.journal, digests: parts.digests, node: parts.node,
       audit: log.audit)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
@@ -213,17 +188,17 @@ extension ProgramServices {
     return [openRecords] + (console.map { [$0] } ?? []) + [server]
   }
 
-  /// Returns the pages of the admin listener; `nil` where they are off.
   private func makeConsole(_ settings: ConsoleSettings, _ recordAdmin: RecordAdmin) -> Console? {
     guard settings.isOn else { return nil }
-    let options = Console.Options(
-      operate: settings.operate, bodies: settings.bodies, basePath: settings.basePath)
-    return Console(options: options, recordAdmin: recordAdmin, metrics: metrics)
+    return Console(
+      operate: settings.operate, bodies: settings.bodies, basePath: settings.basePath,
+      recordAdmin: recordAdmin,
+      metrics: metrics)
   }
 
   /// Logs and counts a record that was lost with its owner, which is found by a walk through the store.
   private var noteLapse: @Sendable (RecordView) -> Void {
-    { [losses, metrics, context = parts.contexts[0]] record in
+    { [losses = parts.losses, metrics, context = parts.contexts[0]] record in
       guard losses.noteLapse(record) else { return }
       let route = metrics.knownNumber(ofRoute: record.attribution?.route ?? "")
       // Only its own loop writes the row.
@@ -256,7 +231,6 @@ extension ProgramServices {
 }
 
 extension UnreachedBackends {
-  /// An upstream and the state of its backend, for a person.
   fileprivate func line(of upstream: String) -> String {
     let failure = failure(of: upstream).map {
       ": not reached at \(Timestamp.text(milliseconds: $0.time)): \($0.reason)"
@@ -270,8 +244,6 @@ struct ListeningGate: Sendable {
   private let moments: AsyncStream<Void>
   private let end: AsyncStream<Void>.Continuation
 
-  /// Creates the event.
-  ///
   /// - Parameter isNeeded: False if there is no such listener, so that nobody waits.
   init(isNeeded: Bool) {
     (moments, end) = AsyncStream.makeStream()

@@ -7,8 +7,7 @@ import Synchronization
 import Telemetry
 import Tokens
 
-/// The verification of tokens by the settings in use. Keys and verified tokens outlast a reload that does not change
-/// where they come from.
+/// The verification of tokens. Keys and verified tokens outlast a reload that does not change where they come from.
 final class TokenServices: Sendable {
   private struct Current {
     let settings: JWTSettings
@@ -23,7 +22,6 @@ final class TokenServices: Sendable {
 
   init(logger: Logger) { self.logger = logger }
 
-  /// The verifier for the event loops; `nil` without `jwt`.
   var verifier: (any TokenVerifier)? { current.withLock { $0?.tokens } }
 
   /// Fetches the keys where that is due. Called every few seconds.
@@ -92,7 +90,6 @@ final class TokenServices: Sendable {
   }
 }
 
-// The state that operators see.
 extension TokenServices {
   /// The source of the keys and its state; none without such a source.
   var lines: [String] { current.withLock { $0?.source.map { [$0.line] } ?? [] } }
@@ -117,7 +114,6 @@ extension TokenServices {
 }
 
 extension CallerPart {
-  /// The claim of a part that is one.
   fileprivate var claim: String? {
     if case .jwt(let claim, _) = self { claim } else { nil }
   }

@@ -8,9 +8,7 @@ import Transport
 
 /// The examination of all backends that the settings name: a `GET /` of each, on the transport that `semel run` uses.
 struct BackendExamination {
-  /// The time limit for a response.
   private static let longestWait: Milliseconds = .seconds(5)
-  /// The size up to which a body is read, in bytes.
   private static let longestBody = 1 << 20
 
   private let upstreams: [UpstreamSettings]
@@ -39,8 +37,7 @@ struct BackendExamination {
     }
   }
 
-  /// Returns what is wrong with one backend's response; `nil` if a response of this form is kept. Runs on the
-  /// transport's loop.
+  /// The fault of one backend's response; `nil` if such a response is kept. Runs on the transport's loop.
   private static func finding(about upstream: UpstreamSettings, on transport: HTTPUpstream) async -> String? {
     let exchange = transport.begin(request(to: upstream))
     defer { exchange.close() }
@@ -88,6 +85,5 @@ struct BackendExamination {
 }
 
 extension Logger {
-  /// A logger that writes nothing.
   fileprivate static var silent: Logger { Logger(label: "semel") { _ in SwiftLogNoOpLogHandler() } }
 }

@@ -1,9 +1,9 @@
 import ArgumentParser
+import Idempotency
 import Platform
 import Settings
 import Store
 
-/// `semel check FILE`: checks a configuration file and prints all its errors; with `--live`, also those of its store.
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check a configuration file.",
@@ -36,17 +36,15 @@ struct Check: AsyncParsableCommand {
       try await examine(settings.store)
       try await compare(settings)
     }
-    let routes = Self.count(settings.routes.count, "route")
-    print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
+    let routes = counted(settings.routes.count, "route")
+    print("\(file): good: \(routes), \(counted(settings.upstreams.count, "upstream"))")
   }
 
-  /// The reason for which the embedded store would not be opened here.
   private static func fault(of store: StoreSettings) -> EmbeddedStoreError? {
     guard case .embedded(let path) = store.place else { return nil }
     return EmbeddedStoreError.foreseen(at: path)
   }
 
-  /// Prints what is wrong with the store's Redis.
   private func examine(_ store: StoreSettings) async throws {
     guard case .redis(let redis) = store.place else { return }
     let settings = try RedisEndpointSettings(redis, in: store)
@@ -58,33 +56,27 @@ struct Check: AsyncParsableCommand {
     if findings.isEmpty { print("store: nothing is wrong with its servers") }
   }
 
-  /// Prints the reasons for which a start would be refused, and ends the command if there are any.
   private func compare(_ settings: Settings) async throws {
-    switch await NamespaceReading.of(settings) {
-    case .unreadable(let reason):
+    let found: NamespaceRegister.Judgement?
+    do { found = try await NamespaceReading.judgement(of: settings) } catch {
+      let reason = (error as? StoreError)?.text ?? "\(error)"
       StandardError.print("store: the namespace cannot be read, so that nothing is compared: \(reason)")
       throw ExitCode.failure
-    case .new: break
-    case .remembered(let judgement):
-      if case .redis = settings.store.place {
-        for sentence in judgement.movedUpstreams {
-          StandardError.print("warning: store.namespace: is used by another configuration: \(sentence)")
-        }
-      }
-      guard let change = judgement.change else { return }
-      let isAccepted = change.digest == settings.acceptedChange
-      for reason in change.refusal {
-        StandardError.print("\(isAccepted ? "warning: " : "")\(file): \(reason)")
-      }
-      guard isAccepted else {
-        StandardError.print("\(file): \(IdentityRefusal.summary): semel run refuses to start")
-        throw ExitCode.badConfiguration
+    }
+    guard let judgement = found else { return }
+    if case .redis = settings.store.place {
+      for sentence in judgement.movedUpstreams {
+        StandardError.print("warning: store.namespace: is used by another configuration: \(sentence)")
       }
     }
-  }
-
-  /// A number with its noun.
-  private static func count(_ number: Int, _ noun: String) -> String {
-    "\(number) \(noun)\(number == 1 ? "" : "s")"
+    guard let change = judgement.change else { return }
+    let isAccepted = change.digest == settings.acceptedChange
+    for reason in change.refusal {
+      StandardError.print("\(isAccepted ? "warning: " : "")\(file): \(reason)")
+    }
+    guard isAccepted else {
+      StandardError.print("\(file): \(IdentityRefusal.summary): semel run refuses to start")
+      throw ExitCode.badConfiguration
+    }
   }
 }

@@ -3,15 +3,12 @@ import Foundation
 import Idempotency
 import Settings
 
-/// A configuration file that was read and checked.
 struct ConfigurationFile {
   let path: String
   let settings: Settings
-  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to distinguish two
-  /// files.
+  /// The first twelve hexadecimal digits of the file's SHA-256: enough to distinguish two files.
   let digest: String
 
-  /// The errors of a file, one line each.
   struct Fault: Error, CustomStringConvertible {
     let lines: [String]
 
@@ -22,9 +19,6 @@ struct ConfigurationFile {
     init(_ errors: SettingsErrors) { lines = errors.issues.map(\.description) }
   }
 
-  /// Reads and checks a file.
-  ///
-  /// - Parameter isOffline: Whether no connection is made by the settings.
   init(reading path: String, isOffline: Bool = false) throws(Fault) {
     let (data, text) = try Self.content(of: path)
     let environment = ProcessInfo.processInfo.environment
@@ -36,7 +30,6 @@ struct ConfigurationFile {
     digest = String(Digest256.sha256(of: Array(data)).hexText.prefix(12))
   }
 
-  /// Returns a file's bytes, and their text.
   private static func content(of path: String) throws(Fault) -> (data: Data, text: String) {
     let remedy = "give the path of a configuration file"
     guard let data = try? InputFile.content(of: path) else {
@@ -51,42 +44,31 @@ struct ConfigurationFile {
 
   /// Reads a file for a command. Prints its errors and exits with code 78 if there are any.
   static func load(_ path: String, isOffline: Bool = false) throws -> ConfigurationFile {
-    do throws(Fault) {
-      try refuseNamedPipe(path)
-      return try ConfigurationFile(reading: path, isOffline: isOffline)
-    } catch {
-      throw end(by: error)
-    }
+    try orEnd(path) { () throws(Fault) in try ConfigurationFile(reading: path, isOffline: isOffline) }
   }
 
   /// Reads the section `store` of a file alone. Prints its errors and exits with code 78 if there are any.
   static func loadStore(_ path: String) throws -> StoreSettings {
+    try orEnd(path) { () throws(Fault) in
+      let text = try content(of: path).text
+      switch StoreSettings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
+      case .success(let store): return store
+      case .failure(let errors): throw Fault(errors)
+      }
+    }
+  }
+
+  /// Prints the errors of a file, and refuses one for which a command would wait as long as nobody writes to it.
+  private static func orEnd<Content>(_ path: String, _ read: () throws(Fault) -> Content) throws -> Content {
     do throws(Fault) {
-      return try store(in: path)
+      guard !InputFile.isNamedPipe(path) else {
+        throw Fault(lines: ["\(path): is a named pipe; give the path of a file, or pipe it into /dev/stdin"])
+      }
+      return try read()
     } catch {
-      throw end(by: error)
+      StandardError.print("\(error)")
+      throw ExitCode.badConfiguration
     }
-  }
-
-  private static func store(in path: String) throws(Fault) -> StoreSettings {
-    try refuseNamedPipe(path)
-    let text = try content(of: path).text
-    switch StoreSettings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
-    case .success(let store): return store
-    case .failure(let errors): throw Fault(errors)
-    }
-  }
-
-  /// Refuses a file for which a command would wait as long as nobody writes to it.
-  private static func refuseNamedPipe(_ path: String) throws(Fault) {
-    guard InputFile.isNamedPipe(path) else { return }
-    throw Fault(lines: ["\(path): is a named pipe; give the path of a file, or pipe it into /dev/stdin"])
-  }
-
-  /// Prints the errors of a file, and returns the end of the command.
-  private static func end(by fault: Fault) -> ExitCode {
-    StandardError.print("\(fault)")
-    return .badConfiguration
   }
 
   /// Returns the first line of a file that contains a secret. Ends the process with exit code 78 if there is none.

@@ -3,7 +3,6 @@ import Conformance
 import Foundation
 import Glibc
 
-/// `semel conformance URL`: checks any endpoint that claims idempotency against the draft, from outside.
 struct ConformanceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "conformance",
@@ -97,8 +96,7 @@ struct ConformanceCommand: AsyncParsableCommand {
     }
   }
 
-  /// Creates the report's file, before anything is created at the endpoint. A file that is there keeps its content
-  /// until the report replaces it.
+  /// Creates the report's file, before anything is created at the endpoint. Its content stays until the report comes.
   private func prepareOutput() throws {
     guard let output else { return }
     let descriptor = open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
@@ -137,7 +135,6 @@ struct ConformanceCommand: AsyncParsableCommand {
 }
 
 extension ExitCode {
-  /// The endpoint of a check was not reached.
   static let notReached = ExitCode(3)
 }
 

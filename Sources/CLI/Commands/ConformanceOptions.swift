@@ -3,7 +3,6 @@ import Conformance
 import Foundation
 import Idempotency
 
-/// The options of `semel conformance` that make its requests.
 struct ConformanceRequests: ParsableArguments {
   @Option(help: "The file with the body of a request that the endpoint accepts.")
   var request: String
@@ -70,9 +69,7 @@ struct ConformanceRequests: ParsableArguments {
   }
 
   private static func token(_ text: String, _ option: String) throws -> String {
-    guard HeaderLine("\(text):")?.name == text else {
-      throw ValidationError("\(option): \(text) is no token")
-    }
+    try require(HeaderLine("\(text):")?.name == text, "\(option): \(text) is no token")
     return text
   }
 
@@ -82,7 +79,6 @@ struct ConformanceRequests: ParsableArguments {
   }
 }
 
-/// The options of `semel conformance` that say how executions are counted.
 struct ConformanceOracle: ParsableArguments {
   @Option(help: "The URL of a JSON document with the number of executions.")
   var countUrl: String?
@@ -97,7 +93,6 @@ struct ConformanceOracle: ParsableArguments {
     help: "The JSON pointer to the id, in an element of that list or, without a list, in the responses.")
   var id: String?
 
-  /// The options that name the executions.
   var place: String { listUrl == nil ? "--count-url, --count" : "--list-url, --id" }
 
   func settings() throws -> OracleSettings? {
@@ -123,9 +118,8 @@ struct ConformanceOracle: ParsableArguments {
   }
 
   private static func pointer(_ text: String) throws -> String {
-    guard text.isEmpty || text.hasPrefix("/") else {
-      throw ValidationError("\(text) is no JSON pointer, which begins with a slash: /\(text)")
-    }
+    try require(
+      text.isEmpty || text.hasPrefix("/"), "\(text) is no JSON pointer, which begins with a slash: /\(text)")
     return text
   }
 }

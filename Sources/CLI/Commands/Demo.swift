@@ -6,7 +6,6 @@ import Settings
 import UnixSignals
 import Wire
 
-/// `semel demo`: a small backend and Semel in front of it, with the embedded store.
 struct Demo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run a demo backend with Semel in front of it, and print what to try.")

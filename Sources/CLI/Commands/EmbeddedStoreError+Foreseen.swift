@@ -6,8 +6,7 @@ extension EmbeddedStoreError {
   /// The bytes with which every database of SQLite begins.
   private static let head = Array("SQLite format 3\0".utf8)
 
-  /// The error with which a start on this machine would end, as far as it shows without a file being made or locked;
-  /// `nil` if none shows.
+  /// The error of a start on this machine, as far as it shows without a file being made or locked; `nil` for none.
   static func foreseen(at path: String) -> EmbeddedStoreError? {
     let file = resolved(path)
     let directory = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."

@@ -4,7 +4,6 @@ import Foundation
 import Platform
 import Telemetry
 
-/// `semel health`: requests the state of a running Semel, for container images without curl.
 struct Health: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check whether a running Semel is ready, alive, or has reloaded its configuration.",
@@ -28,18 +27,22 @@ struct Health: ParsableCommand {
   func run() throws {
     if let reloaded { return try awaitReload(of: reloaded) }
     let url = AdminCall.url(admin)
-    var call = HTTPCall(url: url + (live ? "/livez" : "/readyz"))
+    let (status, text) = try Self.probe(url, live ? "/livez" : "/readyz")
+    guard [200, 503].contains(status) else { throw AdminCall.otherListener(url) }
+    print(text, terminator: "")
+    if status == 503 { throw ExitCode.failure }
+    // The client listener passes these paths on, to whatever the backend makes of them.
+    guard text.hasPrefix(live ? "ok\n" : "ready\n") else { throw AdminCall.otherListener(url) }
+  }
+
+  private static func probe(_ url: String, _ path: String) throws -> (status: Int, text: String) {
+    var call = HTTPCall(url: url + path)
     call.timeoutMilliseconds = 2000
-    do {
+    do throws(HTTPCall.Failure) {
       let response = try call.send()
-      guard [200, 503].contains(response.status) else { throw AdminCall.otherListener(url) }
-      let text = String(decoding: response.body, as: UTF8.self)
-      print(text, terminator: "")
-      if response.status == 503 { throw ExitCode.failure }
-      // The client listener passes these paths on, to whatever the backend makes of them.
-      guard text.hasPrefix(live ? "ok\n" : "ready\n") else { throw AdminCall.otherListener(url) }
-    } catch let failure as HTTPCall.Failure {
-      AdminCall.printUnreachable(url, failure)
+      return (response.status, String(decoding: response.body, as: UTF8.self))
+    } catch {
+      AdminCall.printUnreachable(url, error)
       throw ExitCode.failure
     }
   }
@@ -49,8 +52,7 @@ struct Health: ParsableCommand {
   /// The time before this command in which its SIGHUP was sent, in milliseconds.
   private static let signalAge: Int64 = 5000
 
-  /// Waits for the verdict on a file that Semel was told to read. A refusal of the same file that was there before counts
-  /// once nothing else has come for the whole time.
+  /// Waits for the verdict on a file. An earlier refusal of it counts once nothing else has come for the whole time.
   private func awaitReload(of path: String) throws {
     let digest = try ConfigurationFile.load(path).digest
     let url = AdminCall.url(admin)
@@ -58,14 +60,7 @@ struct Health: ParsableCommand {
     // The signal may have been sent, and the file refused, just before this process began.
     let since = Timestamp.text(milliseconds: WallClock.milliseconds() - Self.signalAge)
     while true {
-      var call = HTTPCall(url: url + "/readyz")
-      call.timeoutMilliseconds = 2000
-      let text: String
-      do throws(HTTPCall.Failure) { text = String(decoding: try call.send().body, as: UTF8.self) } catch {
-        AdminCall.printUnreachable(url, error)
-        throw ExitCode.failure
-      }
-      let lines = text.split(separator: "\n")
+      let lines = try Self.probe(url, "/readyz").text.split(separator: "\n")
       guard let inUse = lines.firstIndex(where: { $0.hasPrefix("configuration ") }) else {
         throw AdminCall.otherListener(url)
       }
@@ -84,8 +79,7 @@ struct Health: ParsableCommand {
       } else if lines[inUse].hasPrefix("configuration \(digest),") {
         return print("\(path) is in use")
       } else if isOver {
-        StandardError.print("semel: \(path) is not in use: \(lines[inUse]); was SIGHUP sent?")
-        throw ExitCode.failure
+        throw failed("\(path) is not in use: \(lines[inUse]); was SIGHUP sent?")
       }
       Thread.sleep(forTimeInterval: 0.05)
     }

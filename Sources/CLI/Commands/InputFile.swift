@@ -5,7 +5,6 @@ import Platform
 
 /// A file that a command line names.
 enum InputFile {
-  /// The failure to read one, with the reason.
   struct Unreadable: Error, CustomStringConvertible {
     let description: String
     let isDevice: Bool
@@ -30,27 +29,22 @@ enum InputFile {
   }
 
   /// Returns the content of a file with a body, or prints why there is none and ends the command.
-  ///
-  /// - Parameter option: The option that names the file, which is left out for an empty body.
   static func require(_ path: String, of option: String) throws -> Data {
     do throws(Unreadable) {
       return try content(of: path)
     } catch {
       let advice = error.isDevice ? "; leave \(option) out for an empty body" : ""
-      StandardError.print("semel: \(error)\(advice)")
-      throw ExitCode.failure
+      throw failed("\(error)\(advice)")
     }
   }
 
-  /// Whether the path is that of a pipe in a folder, which is read only while somebody writes to it. A pipe that this
-  /// process was given is none, such as /dev/stdin.
+  /// Whether the path is that of a pipe in a folder. A pipe that this process was given, such as /dev/stdin, is none.
   static func isNamedPipe(_ path: String) -> Bool {
     guard path != "/dev/stdin", !path.hasPrefix("/dev/fd/"), !path.hasPrefix("/proc/") else { return false }
     return FileStatus(path: path)?.kind == .pipe
   }
 
-  /// Whether the path is that of a device other than a terminal. None is read: /dev/zero has no end, and /dev/null
-  /// stands for no file at all.
+  /// Whether the path is that of a device other than a terminal. None is read: /dev/zero has no end.
   private static func isDevice(_ path: String) -> Bool {
     guard FileStatus(path: path)?.kind == .device else { return false }
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)

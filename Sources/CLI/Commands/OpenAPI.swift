@@ -3,7 +3,6 @@ import Foundation
 import OpenAPI
 import Settings
 
-/// `semel openapi FILE DOCUMENT`: an OpenAPI document with what the protected routes add to it.
 struct OpenAPICommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "openapi",
@@ -46,12 +45,10 @@ struct OpenAPICommand: ParsableCommand {
     do throws(InputFile.Unreadable) {
       return try InputFile.content(of: document == "-" ? "/dev/stdin" : document)
     } catch {
-      StandardError.print("semel: \(error)")
-      throw ExitCode.failure
+      throw failed("\(error)")
     }
   }
 
-  /// The operations and their routes, a line each, and the routes that none meets.
   private static func report(_ annotation: Annotation) -> String {
     let lines = annotation.operations.map { operation in
       "\(operation.name): route \(operation.route), key \(operation.key.joined(separator: " or "))"

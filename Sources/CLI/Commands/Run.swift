@@ -3,7 +3,6 @@ import CSwiftRuntime
 import Settings
 import UnixSignals
 
-/// `semel run FILE`: runs the proxy.
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run the proxy.",
@@ -20,16 +19,13 @@ struct Run: AsyncParsableCommand {
   var config: String?
 
   func validate() throws {
-    guard (file == nil) != (config == nil) else {
-      throw ValidationError("give one configuration file: semel run FILE")
-    }
+    try require((file == nil) != (config == nil), "give one configuration file: semel run FILE")
   }
 
   func run() async throws {
     guard let path = file ?? config else { preconditionFailure("Run: not validated") }
     #if !DEBUG
-      // Semel's own modules are compiled so (Package.swift). NIO and Crypto would look up each access to a class'
-      // property at run time: 32 in a replay, a thirtieth of its instructions.
+      // Semel's own modules are compiled so. NIO and Crypto would spend a thirtieth of a replay's instructions on it.
       semel_disableExclusivityChecking()
     #endif
     // The signal ends a process that does not trap it, and the start may take as long as the store does.

@@ -46,8 +46,7 @@ struct Semel: AsyncParsableCommand {
     return "Usage: \(lines.joined(separator: "\n       "))\n  See '\(name) --help' for more information."
   }
 
-  /// Ends the process: help and the version with success, a command line that cannot be parsed with `usage`, and a
-  /// failed command with its own exit code.
+  /// Ends the process: help and the version with success, a bad command line with `usage`, others with their own code.
   private static func end(with error: any Error) -> Never {
     let code: ExitCode
     if let given = error as? ExitCode {
@@ -64,16 +63,24 @@ struct Semel: AsyncParsableCommand {
 }
 
 extension ExitCode {
-  /// The command line is invalid.
   static let usage = ExitCode(2)
   /// The configuration is bad (`EX_CONFIG` of sysexits.h).
   static let badConfiguration = ExitCode(78)
 }
 
+func failed(_ reason: String) -> ExitCode {
+  StandardError.print("semel: \(reason)")
+  return .failure
+}
+
+/// Refuses a command line unless a condition is met.
+func require(_ isMet: Bool, _ refusal: @autoclosure () -> String) throws(ValidationError) {
+  if !isMet { throw ValidationError(refusal()) }
+}
+
 /// The streams that the process was given.
 enum StandardStreams {
-  /// Opens those that the caller has closed. A file of Semel's own would get their numbers otherwise, and with them
-  /// what is printed.
+  /// Opens those that the caller has closed: a file of Semel's own would get their numbers, and what is printed.
   static func openMissing() {
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
       // The lowest free number is this one.
@@ -87,8 +94,7 @@ enum StandardStreams {
     let reason = isFlushed ? "" : ": \(String(cString: strerror(errno)))"
     // The system writes a long text in parts. Once it has failed at one, there may be nothing left to flush.
     guard !isFlushed || ferror(stdout) != 0, !isReaderGone else { return }
-    StandardError.print("semel: the output cannot be written\(reason)")
-    throw ExitCode.failure
+    throw failed("the output cannot be written\(reason)")
   }
 
   /// Whether the reader of a pipe has gone, as in `semel key list | head -1`.
@@ -98,7 +104,6 @@ enum StandardStreams {
   }
 }
 
-/// The output of errors to the person at the terminal.
 enum StandardError {
   static func print(_ text: String) {
     let line = Array((text + "\n").utf8)
@@ -106,7 +111,6 @@ enum StandardError {
   }
 }
 
-/// The version of this build.
 enum Version {
   static let text = "0.1.0"
 }

@@ -3,7 +3,6 @@ import Foundation
 import Settings
 import Store
 
-/// `semel store`: the file of the embedded store.
 struct StoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store", abstract: "Count and copy the records of the embedded store.",
@@ -15,14 +14,8 @@ struct StoreCommand: ParsableCommand {
     switch try ConfigurationFile.loadStore(file).place {
     case .embedded(let path): return URL(fileURLWithPath: path).path
     case .redis:
-      StandardError.print("semel: \(file): the store is a Redis; see INFO, DBSIZE and BGSAVE there")
-      throw ExitCode.failure
+      throw failed("\(file): the store is a Redis; see INFO, DBSIZE and BGSAVE there")
     }
-  }
-
-  fileprivate static func failed(_ error: any Error) -> ExitCode {
-    StandardError.print("semel: \(error)")
-    return .failure
   }
 
   struct Stats: ParsableCommand {
@@ -39,7 +32,7 @@ struct StoreCommand: ParsableCommand {
       do {
         statistics = try EmbeddedStatistics(ofFile: try StoreCommand.path(in: file))
       } catch let error as EmbeddedStoreError {
-        throw StoreCommand.failed(error)
+        throw failed("\(error)")
       }
       if json { try printJSON(statistics) } else { printTable(statistics) }
     }
@@ -94,7 +87,7 @@ struct StoreCommand: ParsableCommand {
         print("\(target): \(bytes) bytes")
       } catch let error as EmbeddedStoreError {
         Terminal.showProgress("")
-        throw StoreCommand.failed(error)
+        throw failed("\(error)")
       }
     }
   }

@@ -5,7 +5,6 @@ import Glibc
 import Platform
 import Telemetry
 
-/// `semel tail`: follows what a running Semel does.
 struct Tail: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Follow the keyed, the refused and the shadowed requests of a running Semel, a line each.",
@@ -21,7 +20,6 @@ struct Tail: ParsableCommand {
   @Option(help: "Only lines of this route.")
   var route: String?
 
-  /// The outcomes of requests, and the loss of one.
   private static let outcomes = RequestOutcome.values + [JournalEntry.Event.lost.rawValue]
 
   @Option(help: "Only lines of this outcome, such as executed, replayed, refused or lost.")
@@ -60,8 +58,7 @@ struct Tail: ParsableCommand {
     }
   }
 
-  /// Ends the process when the reader of its output does, as in `semel tail | head -1`: the next line that would notice
-  /// it may be far.
+  /// Ends the process when the reader of its output does: the next line that would notice it may be far.
   private static func endWithReader() {
     _ = startThread {
       // No event is requested: the call returns for an error or a hang-up alone.
@@ -95,7 +92,6 @@ struct Tail: ParsableCommand {
     return (lines.dropLast(), try call.read(End.self, from: last, by: RecordList.decoder))
   }
 
-  /// The last line of a reply.
   private struct End: Decodable {
     let missed: Int
     let next: Int
@@ -107,37 +103,18 @@ struct Tail: ParsableCommand {
   }
 
   /// The event of a line; `nil` unless it has the requested route and outcome.
-  private func wanted(_ line: Data) throws -> TailLine? {
-    let request = try call.read(TailLine.self, from: line, by: RecordList.decoder)
+  private func wanted(_ line: Data) throws -> RequestDocument? {
+    let request = try call.read(RequestDocument.self, from: line, by: RecordList.decoder)
     return (route == nil || request.route == route) && (outcome == nil || request.verdict == outcome)
       ? request : nil
   }
 }
 
-/// One event of a request.
-struct TailLine: Decodable {
-  let time: String
-  let event: String
-  let record: String?
-  let route: String?
-  let method: String
-  let client: String?
-  let status: Int?
-  let outcome: String?
-  let reason: String?
-  let would: String?
-  let source: String?
-  let cause: String?
-  let attempt: Int?
-  let key: String?
-  let caller: String?
-  let durationMs: Double?
-
-  /// The outcome; `lost` for the loss of one.
-  var verdict: String { outcome ?? event }
+extension RequestDocument {
+  fileprivate var verdict: String { outcome ?? event }
 
   /// The line for a terminal. Texts from clients are escaped, so that they cannot control the terminal.
-  var text: String {
+  fileprivate var text: String {
     let status = status.map { "\($0)" } ?? "---"
     var parts: [String] = [
       String(time.dropFirst(11)), Self.plain(method).padding(to: 6), (route ?? "-").padding(to: 12),
@@ -153,7 +130,6 @@ struct TailLine: Decodable {
     return parts.joined(separator: " ")
   }
 
-  /// The colour of status and verdict.
   private var colour: Terminal.Colour? {
     switch status ?? 0 {
     case 200..<400: .good

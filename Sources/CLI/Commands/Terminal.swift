@@ -2,7 +2,6 @@ import Glibc
 
 /// The output that a terminal can show, and that a file or a pipe must not contain.
 enum Terminal {
-  /// The colours of statuses and verdicts (ECMA-48, SGR).
   enum Colour: String {
     case good = "32"
     case warning = "33"
@@ -13,10 +12,8 @@ enum Terminal {
   static let hasColours =
     isatty(STDOUT_FILENO) == 1 && value(of: "NO_COLOR").isEmpty && !["", "dumb"].contains(value(of: "TERM"))
 
-  /// Whether somebody may watch the progress of a command.
   static let showsProgress = isatty(STDERR_FILENO) == 1 && !["", "dumb"].contains(value(of: "TERM"))
 
-  /// The text in a colour, if output may have one.
   static func coloured(_ text: String, _ colour: Colour?) -> String {
     guard hasColours, let colour else { return text }
     return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"

@@ -12,7 +12,6 @@ import Wire
 struct DemoBackend: Service {
   let host: String
   let port: Int
-  /// Called once it accepts connections.
   var onListening: @Sendable () -> Void = {}
   private let orders = Orders()
 

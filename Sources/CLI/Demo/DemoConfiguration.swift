@@ -22,9 +22,7 @@ final class DemoIntroduction: Sendable {
   }
 }
 
-/// The demo's configuration, and the introduction with commands to try.
 enum DemoConfiguration {
-  /// The configuration for a backend that listens at an address.
   static func text(port: Int, backend: ServerAddress, store: String) -> String {
     """
     listen: [{address: "127.0.0.1:\(DemoPort.ofSemel(port))"}]

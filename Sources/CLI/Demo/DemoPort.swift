@@ -5,15 +5,12 @@ enum DemoPort {
   private static let semel = reserve()
   private static let backend = reserve()
 
-  /// The port on which Semel listens.
   static func ofSemel(_ wanted: Int) -> Int { wanted == 0 ? semel : wanted }
 
-  /// The port on which the demo's backend listens.
   static func ofBackend(_ wanted: Int) -> Int { wanted == 0 ? backend : wanted }
 
-  /// A free port, which no other program is given while this one runs; 0 if there is none.
-  ///
-  /// The socket stays bound and never listens. Both listeners set `SO_REUSEADDR`, and so can share its address.
+  /// A free port, which no other program is given while this one runs; 0 if there is none. The socket stays bound and
+  /// never listens; both listeners set `SO_REUSEADDR`, and so can share its address.
   private static func reserve() -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var yes: Int32 = 1

@@ -5,7 +5,6 @@ import Proxy
 import Settings
 import Wire
 
-/// `semel explain FILE METHOD URL`: what a request meets, offline.
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show what Semel does with a request, without sending it.",
@@ -53,10 +52,9 @@ struct Explain: AsyncParsableCommand {
     guard words.count == (config == nil ? 3 : 2) else {
       throw ValidationError("give the file, the method and the URL: semel explain FILE METHOD URL")
     }
-    guard Self.isTarget(words[words.count - 1], of: words[words.count - 2]) else {
-      throw ValidationError(
-        "give an absolute URL, or a path with its slash: http://host/v1/orders or /v1/orders")
-    }
+    try require(
+      Self.isTarget(words[words.count - 1], of: words[words.count - 2]),
+      "give an absolute URL, or a path with its slash: http://host/v1/orders or /v1/orders")
     for line in header where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
     guard IPAddress(address) != nil else {
       throw ValidationError("--address is an IP address without a port, such as 192.0.2.1 or 2001:db8::1")
@@ -87,10 +85,9 @@ struct Explain: AsyncParsableCommand {
     guard let response else { return nil }
     let content = try OutcomeStatement.content(of: response, option: "--response")
     guard let read = ExplainedResponse(content, limits: limits) else {
-      StandardError.print(
-        "semel: \(response == "-" ? "the standard input" : response) is no HTTP response: it begins with a status "
+      throw failed(
+        "\(response == "-" ? "the standard input" : response) is no HTTP response: it begins with a status "
           + "line such as HTTP/1.1 422, then come fields, an empty line and the body, as curl -i prints them")
-      throw ExitCode.failure
     }
     return read
   }

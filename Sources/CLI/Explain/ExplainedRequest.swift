@@ -13,10 +13,7 @@ struct ExplainedRequest {
   /// The host of a request without one: an address, which belongs to no record.
   private static let anyAddress = "127.0.0.1"
 
-  /// - Parameters:
-  ///   - url: A URL, or a path with its query.
-  ///   - lines: The fields, `Name: value` each.
-  ///   - limits: The limits of the request's head.
+  /// - Parameter url: A URL, or a path with its query.
   init(method: String, url: String, lines: [String], body: [UInt8], limits: HeadLimits) {
     let (target, authority) = Self.parts(of: url)
     var text = "\(method) \(target) HTTP/1.1\r\n"
@@ -36,7 +33,6 @@ struct ExplainedRequest {
     self.body = ByteBuffer(bytes: body)
   }
 
-  /// The target of a request for a URL, and its authority; `nil` for a path, which has none.
   private static func parts(of url: String) -> (target: String, authority: String?) {
     for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme) {
       let rest = url.dropFirst(scheme.count)

@@ -3,14 +3,12 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// A response as an operator has it in a file: a status line, fields, an empty line and the body, as `curl -i` prints
-/// them.
+/// A response in a file as `curl -i` prints it: a status line, fields, an empty line and the body.
 struct ExplainedResponse {
   let head: MessageHead
   let body: ByteBuffer
 
-  /// Reads a response; `nil` if the text is none. Lines may end with a line feed alone, the version may be any, interim
-  /// responses before it are skipped, and the body is all that follows, whatever the fields say of its length.
+  /// Reads a response; `nil` if the text is none. Any version and line end, and interim responses before it, are taken.
   init?(_ content: Data, limits: HeadLimits) {
     var rest = content[...]
     while true {

@@ -4,7 +4,6 @@ import Proxy
 import Wire
 
 extension Explanation {
-  /// The items of a batch, each of which has a record and a fingerprint of its own.
   mutating func explainBatch(_ batch: BatchCall) {
     let policy = batch.route.policy
     add(

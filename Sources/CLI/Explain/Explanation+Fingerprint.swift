@@ -6,10 +6,8 @@ import Wire
 
 // The fingerprint. Each statement about it is found by making it once more with another recipe.
 extension Explanation {
-  /// The maximum number of members that are listed.
   private static let maxMembers = 40
 
-  /// - Parameter method: The method that enters the fingerprint.
   mutating func explainFingerprint(
     _ recipe: Recipe, of head: MessageHead, _ target: RequestTarget, method: ByteBuffer, _ call: KeyedCall
   ) {
@@ -47,7 +45,6 @@ extension Explanation {
       + (isWhole(form, recipe) ? ", as a whole, since only names no part of a body of this kind" : "")
   }
 
-  /// Whether a body counts as a whole although some parts alone count.
   private func isWhole(_ form: PayloadForm, _ recipe: Recipe) -> Bool {
     guard !recipe.only.isEmpty, recipe.body == .auto, !recipe.leavesOutBody else { return false }
     return !recipe.only.contains { part in
@@ -96,8 +93,7 @@ extension Explanation {
     return ["members that count: " + (counted.isEmpty ? "none" : counted.joined(separator: ", ") + more)]
   }
 
-  /// The parts that are left out, or that alone count, each with whether this request has it: its fingerprint is another
-  /// one without that part in the list.
+  /// The parts that are left out, or that alone count: this request has one if its fingerprint differs without it.
   private func selected(_ recipe: Recipe, _ make: (Recipe) -> Digest256) -> [String] {
     let base = make(recipe)
     let ignored = recipe.ignore.map { part in
@@ -118,7 +114,6 @@ extension Explanation {
 }
 
 extension PayloadPart {
-  /// A part of the same kind that no request has.
   fileprivate var ofNobody: PayloadPart {
     switch self {
     case .json, .literal: .json("/\u{1}")

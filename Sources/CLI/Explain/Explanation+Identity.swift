@@ -4,10 +4,7 @@ import Proxy
 import Settings
 import Wire
 
-// Key, caller and record.
 extension Explanation {
-  /// The sources of the key, each read alone.
-  ///
   /// - Parameter method: The record's method, which enters the fingerprint of a payload that is the key.
   mutating func explainKey(
     of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget, method: ByteBuffer
@@ -122,8 +119,6 @@ extension Explanation {
     add("echo", "responses repeat the key in \(String(buffer: line).prefix { $0 != ":" }) (echo_key)")
   }
 
-  /// The record, or the records of a batch: where they are, for how long, and under which rules.
-  ///
   /// - Parameter name: The field in which the backend gets the record's id; `nil` if it does not.
   mutating func explainRecords(
     _ records: [String], _ policy: RoutePolicy, name: String? = "Idempotency-Request-Id"
@@ -166,7 +161,6 @@ extension Explanation {
     }
   }
 
-  /// The part of a response that a record of the route has.
   private func stored(_ policy: RoutePolicy) -> [String] {
     if policy.shadow { return ["the status of the response"] }
     guard recordsResponse(policy) else {
@@ -228,14 +222,5 @@ extension [Int] {
     }
     let texts = parts.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
     return texts.isEmpty ? "none" : texts.joined(separator: ", ")
-  }
-}
-
-extension Milliseconds {
-  /// The span in the largest unit of which it is a multiple, as a configuration writes it.
-  var text: String {
-    let units: [(Int64, String)] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")]
-    for (unit, name) in units where count > 0 && count % unit == 0 { return "\(count / unit)\(name)" }
-    return count == 0 ? "0s" : "\(count)ms"
   }
 }

@@ -9,7 +9,6 @@ extension Explanation {
   mutating func explainPreflight(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?
   ) throws(Problem) -> Bool {
-    let table = RouteTable(settings.routes)
     guard head.method == .options, body.readableBytes == 0, let preflight = table.preflight(head) else {
       return false
     }

@@ -2,9 +2,7 @@ import Idempotency
 import NIOCore
 import Wire
 
-// The rules of a route, and the one that a response meets.
 extension Explanation {
-  /// The rules of a route, numbered from 1.
   func rules(of policy: RoutePolicy) -> [String] {
     (policy.outcomes.rules?.list ?? []).enumerated().map { "rule \($0 + 1): \($1.text)" }
   }
@@ -68,7 +66,6 @@ extension Explanation {
 }
 
 extension OutcomeRule {
-  /// The conditions and the verdict, as a configuration writes them.
   fileprivate var text: String {
     var parts: [String] = []
     if !statuses.isEmpty { parts.append("status " + statuses.map(Self.text).joined(separator: ", ")) }

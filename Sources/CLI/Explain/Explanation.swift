@@ -12,8 +12,8 @@ struct Explanation {
   private var lines: [(label: String, text: String)] = []
   private(set) var isRefused = false
   let settings: Settings
+  let table: RouteTable
   let body: ByteBuffer
-  /// The response that is explained with the request; `nil` for none.
   let response: ExplainedResponse?
   /// Whether the response was explained, which needs a request that is recorded.
   var hasExplainedResponse = false
@@ -24,6 +24,7 @@ struct Explanation {
     response: ExplainedResponse? = nil
   ) async {
     self.settings = settings
+    table = RouteTable(settings.routes)
     body = request.body
     self.response = response
     namesHost = request.namesHost
@@ -39,7 +40,6 @@ struct Explanation {
     }
   }
 
-  /// The explanation as it is printed.
   var text: String {
     lines.map { label, text in
       (label.padding(to: 13) + text).trimmingEnd
@@ -52,8 +52,7 @@ struct Explanation {
     for (index, text) in texts.enumerated() { add(index == 0 ? label : "", text) }
   }
 
-  /// The address of the client, as `ClientPeer.believing` finds it: the one that a trusted proxy states, or the
-  /// connection's own. A trusted proxy that states none leaves it unknown.
+  /// The client's address, as `ClientPeer.believing` finds it; `nil` if a trusted proxy states none.
   private func client(of head: MessageHead, from address: String) -> String? {
     let (trusted, peer) = (settings.trustedProxies, IPAddress(address))
     return trusted.trusts(peer) ? trusted.client(in: head)?.text : peer?.text
@@ -62,7 +61,7 @@ struct Explanation {
   /// Identifies the request in the steps of `RequestRunner.identify`.
   private mutating func explain(_ head: MessageHead, _ peer: CallerPeer) async throws(Problem) {
     let (target, host): (RequestTarget, RequestHost?)
-    do throws(Problem) { (target, host) = try RouteTable(settings.routes).address(of: head) } catch {
+    do throws(Problem) { (target, host) = try table.address(of: head) } catch {
       guard let (target, host) = try? head.addressed(reading: .asReceived) else { throw error }
       return try explainAmbiguous(head, target, host, error)
     }
@@ -87,7 +86,6 @@ struct Explanation {
   private mutating func explain(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer
   ) async throws(Problem) {
-    let table = RouteTable(settings.routes)
     let name = host?.name ?? ByteBuffer()
     let choice = try table.choice(for: head, host: name, target: target, body: body)
     guard !target.hasEncodedSlash || choice.route?.policy.keepsSlashes == true else {
@@ -103,32 +101,31 @@ struct Explanation {
       add("body", "may pause for \(span.text) (the route's body_timeout)")
     }
     guard let route = choice.route, route.policy.isProtected else {
-      return try explainUnprotected(head, choice.route, table)
+      return try explainUnprotected(head, choice.route)
     }
     guard route.policy.shadow else {
-      return try await explain(head, target, host, peer, route, choice, table)
+      return try await explain(head, target, host, peer, route, choice)
     }
     add(
       "shadow",
       "forwarded as an unprotected request, whatever follows: that is what the route would do without `shadow: true`"
     )
     do throws(Problem) {
-      try await explain(head, target, host, peer, route, choice, table)
+      try await explain(head, target, host, peer, route, choice)
     } catch {
       add("would be", "refused \(error.status) \(error.code.rawValue): \(error.detail)")
     }
   }
 
-  /// Explains the request of a route that keeps records.
   private mutating func explain(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer, _ route: Route,
-    _ choice: RouteTable.Choice, _ table: RouteTable
+    _ choice: RouteTable.Choice
   ) async throws(Problem) {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
     try route.refuseUnrepeatable(head, finding, now: WallClock.seconds)
     explainKey(of: route.policy, head, target, method: choice.method)
-    if case .missing = finding { return try explainUnkeyed(head, route, table) }
+    if case .missing = finding { return try explainUnkeyed(head, route) }
     guard let peer = await identified(peer, by: route, head) else { return }
     explainCaller(of: route.policy, head, target, peer)
     let accepted = AcceptedHead(
@@ -141,7 +138,7 @@ struct Explanation {
     if let batch = route.policy.batch {
       return explainBatch(try accepted.readBatch(body, batch))
     }
-    guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route, table) }
+    guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route) }
     explainDigests(call)
     explainEcho(of: call.key, by: route.policy, head)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.method, call)
@@ -210,36 +207,30 @@ extension Explanation {
   private mutating func explainAmbiguous(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ problem: Problem
   ) throws(Problem) {
-    let (table, name) = (RouteTable(settings.routes), host?.name ?? ByteBuffer())
+    let name = host?.name ?? ByteBuffer()
     guard !table.mayProtect(head, host: name, path: target.path, query: target.query) else { throw problem }
     let route = table.route(
       for: head, method: head.slice(head.methodRange), host: name, path: target.path)
     guard route?.policy.isEnforced != true else { throw problem }
     add("path", "servers may read it differently, and none can take it for a protected one")
-    try explainUnprotected(head, route, table)
+    try explainUnprotected(head, route)
   }
 
-  private mutating func explainUnprotected(
-    _ head: MessageHead, _ route: Route?, _ table: RouteTable
-  ) throws(Problem) {
-    try explainIgnored(head, table, "no route protects the request")
+  private mutating func explainUnprotected(_ head: MessageHead, _ route: Route?) throws(Problem) {
+    try explainIgnored(head, "no route protects the request")
     guard let upstream = route?.policy.upstream ?? settings.onlyUpstream else { throw .noRoute }
     add("passed", "to \(upstream.name), \(upstream.address), streamed both ways and not recorded")
   }
 
-  private mutating func explainIgnored(
-    _ head: MessageHead, _ table: RouteTable, _ reason: String
-  ) throws(Problem) {
+  private mutating func explainIgnored(_ head: MessageHead, _ reason: String) throws(Problem) {
     guard table.carriesKey(head) else { return }
     guard settings.unmatchedKeys == .pass else { throw .keyNotSupported(in: head) }
     add("key", "ignored, since \(reason) (Idempotency-Status: ignored)")
   }
 
-  private mutating func explainUnkeyed(
-    _ head: MessageHead, _ route: Route, _ table: RouteTable
-  ) throws(Problem) {
+  private mutating func explainUnkeyed(_ head: MessageHead, _ route: Route) throws(Problem) {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    try explainIgnored(head, table, "the route does not look for one where it is")
+    try explainIgnored(head, "the route does not look for one where it is")
     if !table.carriesKey(head), route.policy.key.hasEmptyField(head) {
       add("key", "ignored, since it is empty (Idempotency-Status: ignored)")
     }

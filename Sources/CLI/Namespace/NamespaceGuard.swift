@@ -3,10 +3,8 @@ import Idempotency
 import Logging
 import Settings
 import Synchronization
-import Telemetry
 
-/// Compares the configuration with the one that its namespace remembers: at start, at each reload, and periodically,
-/// because other nodes may enter other configurations.
+/// Compares the configuration with its namespace's: at start, at reloads, and as other nodes may enter others.
 actor NamespaceGuard {
   /// The pause between two checks for other nodes' configurations.
   static let interval = Duration.seconds(5)
@@ -15,20 +13,9 @@ actor NamespaceGuard {
 
   /// Whether protected requests are served with the configuration in use.
   enum Admission: Sendable, Equatable {
-    /// The store has not been reached yet, for the given reason.
     case pending(String)
     case admitted
-    /// The configuration identifies requests differently from the previous one. Contains all reasons. A reload, or
-    /// another node, may mend that.
-    case refused([String])
-  }
-
-  /// The outcome of comparing a configuration that was not entered.
-  enum Verdict: Sendable, Equatable {
-    /// The store could not be reached, for the given reason.
-    case unreached(String)
-    case accepted
-    /// Contains all reasons for the refusal.
+    /// The configuration identifies requests in another way, for these reasons. A reload or another node may mend that.
     case refused([String])
   }
 
@@ -46,7 +33,6 @@ actor NamespaceGuard {
   private var mayEnter = false
   /// Whether a reload has adopted `settings`, and not all event loops use them yet.
   private var isReloading = false
-  /// Whether `settings` were entered in the namespace.
   private var isEntered = false
   /// The namespace's text when this process last compared or entered a configuration; `nil` if there was none yet.
   private var held: String?
@@ -73,20 +59,19 @@ actor NamespaceGuard {
   nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
 
   /// Compares the configuration without entering it, so that a start that fails later leaves the namespace unchanged.
-  func compare() async -> Verdict {
+  func compare() async -> Admission {
     do throws(StoreError) {
       held = try await facts.fact(.configurations)
       let judgement = judge(settings, in: held)
-      guard let change = judgement.change, change.digest != settings.acceptedChange else { return .accepted }
+      guard let change = judgement.change, change.digest != settings.acceptedChange else { return .admitted }
       return .refused(change.refusal.map(\.description))
     } catch {
       state.withLock { $0 = .pending(error.text) }
-      return .unreached(error.text)
+      return .pending(error.text)
     }
   }
 
-  /// Compares the configuration and enters it; one attempt. Called when every listener is bound, before the first
-  /// request is accepted.
+  /// Compares the configuration and enters it; one attempt. Called when every listener is bound, before any request.
   func begin() async -> Admission {
     mayEnter = true
     do throws(StoreError) {
@@ -101,14 +86,11 @@ actor NamespaceGuard {
     return admission
   }
 
-  /// Repeats `begin` if it was called before, and no reload is under way: nothing is admitted by settings that are not in
-  /// use yet.
+  /// Repeats `begin` if it was called, and no reload is under way, whose settings are not in use yet.
   func beginAgain() async -> Admission { mayEnter && !isReloading ? await begin() : admission }
 
-  /// Returns the reasons against a configuration that is about to be used. `endReload` has to follow if there are none.
-  ///
-  /// While the store cannot be reached, the namespace counts as it was last known, and no digest is accepted, since the
-  /// change could not be entered.
+  /// The reasons against a configuration that is about to be used. `endReload` has to follow if there are none. While
+  /// the store cannot be reached, the namespace counts as it was last known, and no digest is accepted.
   func adopt(_ settings: Settings) async -> [String] {
     do throws(StoreError) {
       let changes = try await enter(settings)
@@ -170,11 +152,9 @@ actor NamespaceGuard {
     return []
   }
 
-  /// Enters the configuration in the store's directory. Warns if the namespace is new and the same configuration has
-  /// used another one.
-  ///
-  /// It does not refuse: every sidecar has its backend at 127.0.0.1, and environments that share a store may use one
-  /// name for different backends. A renamed namespace looks like a second service or environment.
+  /// Enters the configuration in the store's directory. Warns, and does not refuse, if the namespace is new and the
+  /// same configuration has used another one: every sidecar has its backend at 127.0.0.1, and environments may share a
+  /// store.
   private func register(_ settings: Settings, isNew: Bool) async {
     guard let directory else { return }
     let digest = KnownConfiguration(settings).digest
@@ -200,8 +180,7 @@ actor NamespaceGuard {
       """, metadata: ["namespaces": "\(others.joined(separator: ", "))"])
   }
 
-  /// Returns the differences from a configuration that has replaced this one. In a namespace that has come back empty,
-  /// this one is entered again.
+  /// The differences from a configuration that has replaced this one, which an empty namespace gets again.
   private func look() async throws(StoreError) -> [String] {
     let text = try await facts.fact(.configurations)
     guard text != nil else { return try await enter(settings) }
@@ -236,18 +215,11 @@ actor NamespaceGuard {
 }
 
 extension NamespaceGuard {
-  /// The readiness of the process as far as it depends on the namespace.
   nonisolated var readiness: Readiness {
     switch admission {
     case .pending(let reason): .notReady("the store has not been reached: \(reason)")
     case .refused: .notReady(IdentityRefusal.summary)
     case .admitted: .ready
     }
-  }
-}
-
-extension Metrics {
-  func addSource(_ namespace: NamespaceGuard) {
-    source { [MetricFigure(.namespaceConflicts, namespace.conflicts)] }
   }
 }

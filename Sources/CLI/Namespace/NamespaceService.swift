@@ -28,7 +28,6 @@ struct NamespaceService: Service {
     if now != before { follow(now) }
   }
 
-  /// Applies the outcome of a comparison.
   func follow(_ admission: NamespaceGuard.Admission) {
     switch admission {
     case .pending: break
@@ -43,12 +42,10 @@ struct NamespaceService: Service {
   }
 }
 
-/// The configuration identifies requests differently from the previous one.
 struct IdentityRefusal: Error {
   static let summary =
     "this configuration identifies requests in another way than the one that used its namespace before"
 
-  /// The reasons, each with the member at fault and advice.
   let reasons: [String]
 }
 

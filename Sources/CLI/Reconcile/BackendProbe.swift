@@ -46,8 +46,7 @@ struct BackendProbe: OutcomeProbe {
 extension HTTPCall.Response {
   fileprivate var isHTTP1: Bool { head.starts(with: "HTTP/1.".utf8) }
 
-  /// The head, read as strictly as that of any backend's response: what libcurl makes of an ambiguous one must not
-  /// decide on an outcome. `nil` if it cannot be read in only one way.
+  /// The head, read as strictly as any backend's: libcurl's reading of an ambiguous one must decide nothing.
   fileprivate func readHead() -> ResponseHead? {
     var bytes = ByteBuffer(bytes: head)
     if !isHTTP1, let end = head.firstIndex(of: UInt8(ascii: "\n")) {
@@ -61,7 +60,6 @@ extension HTTPCall.Response {
 }
 
 extension HTTPCall {
-  /// The call to a backend with its address, its TLS and its version of HTTP.
   fileprivate init(_ query: ProbeQuery) {
     let upstream = query.upstream
     let scheme = upstream.tls == nil ? "http" : "https"

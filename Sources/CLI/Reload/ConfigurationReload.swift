@@ -8,7 +8,6 @@ import UnixSignals
 
 /// Reloads the configuration file on request: applies it as a whole, or refuses it with reasons.
 actor ConfigurationReload {
-  /// The configuration in use, and the refusal of the latest reload.
   private(set) var status: ConfigurationStatus
   private(set) var settings: Settings
   private let path: String
@@ -17,12 +16,7 @@ actor ConfigurationReload {
   private let counters: Counters
   private let logger: Logger
 
-  /// Creates the reload of a file.
-  ///
   /// - Parameters:
-  ///   - file: The configuration in use.
-  ///   - counters: The counters of reloads.
-  ///   - logger: The logger of reloads.
   ///   - check: Returns the namespace's reasons against settings that the reload plan allows.
   ///   - adopt: Applies settings that both allow. Returns once all event loops use them.
   init(
@@ -55,8 +49,7 @@ actor ConfigurationReload {
     }
   }
 
-  /// Reads the file on a thread of its own, because a pipe, or a file on a machine that is gone, may block for ever, and
-  /// what asks for the status would wait with it. `nil` if the task was cancelled before.
+  /// Reads the file on a thread of its own, since a pipe may block for ever. `nil` if the task was cancelled before.
   private func read() async -> Result<ConfigurationFile, ConfigurationFile.Fault>? {
     let (readings, reading) = AsyncStream<Result<ConfigurationFile, ConfigurationFile.Fault>>.makeStream()
     let isStarted = startThread { [path] in
@@ -89,8 +82,7 @@ actor ConfigurationReload {
   }
 }
 
-/// Reloads the configuration on SIGHUP. Signals that arrive during a reload, or before the listeners of clients stand,
-/// cause one reload after it.
+/// Reloads on SIGHUP, once for all signals that come during a reload or before the listeners of clients stand.
 struct ReloadService: Service {
   let signals: UnixSignalsSequence
   let proxyStands: ListeningGate

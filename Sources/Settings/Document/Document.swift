@@ -1,12 +1,8 @@
 import Yams
 
-/// The nodes of one file, composed by Yams.
-///
-/// Yams stops at a member that is given twice, and reports only the first such member. So that all other errors are
-/// found as well, the first letter of the reported key is replaced by a scalar of the private use area with the same
-/// width, and the file is composed again. `names` maps the replaced keys to their names.
+/// The nodes of one file. Yams reports only the first member that is given twice. So the first letter of its key is
+/// replaced by a scalar of the private use area with the same width, and the file is composed again.
 struct Document {
-  /// The reason why a text is not YAML.
   struct SyntaxError: Error {
     var position: Position
     var message: String

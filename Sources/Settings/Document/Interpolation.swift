@@ -1,7 +1,5 @@
 /// Replaces references to the environment in a text: `${NAME}` and `${NAME:-default}`; `$$` stands for one `$`.
 enum Interpolation {
-  /// The text with its references replaced.
-  ///
   /// - Parameter takesNames: Whether a variable that the environment lacks counts as its own name.
   static func apply(
     to text: String, environment: [String: String], takesNames: Bool = false
@@ -37,10 +35,9 @@ enum Interpolation {
       throw Refusal("has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself")
     }
     // Its end would be that of the inner one.
-    guard !rest.contains("${") else {
-      throw Refusal(
-        "has a reference within a reference; write ${NAME:-default} with a default that is plain text")
-    }
+    try require(
+      !rest.contains("${"),
+      "has a reference within a reference; write ${NAME:-default} with a default that is plain text")
     let value = environment[String(name)]
     if rest.isEmpty {
       guard let value = value ?? (takesNames ? String(name) : nil) else {

@@ -7,21 +7,16 @@ struct Position: Hashable, Comparable {
 
   static let start = Position(line: 1, column: 1)
 
-  init(line: Int, column: Int) {
-    self.line = line
-    self.column = column
-  }
-
-  init(_ mark: Mark?) {
-    self.init(line: mark?.line ?? 1, column: mark?.column ?? 1)
-  }
-
   static func < (left: Position, right: Position) -> Bool {
     (left.line, left.column) < (right.line, right.column)
   }
 }
 
 extension Position {
+  init(_ mark: Mark?) {
+    self.init(line: mark?.line ?? 1, column: mark?.column ?? 1)
+  }
+
   /// The index of this position in a text, with the line ends of YAML; `nil` after the text's end.
   func index(in text: String) -> String.Index? {
     var position = Position.start

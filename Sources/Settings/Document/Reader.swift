@@ -41,15 +41,13 @@ final class Reader {
     return reader
   }
 
-  /// Whether a variable that the environment lacks counts as its own name in this member, since only connections need
-  /// the true value: it may be a password, which the shell of an operator has not.
+  /// Whether a variable that the environment lacks counts as its own name here: only connections need the true value.
   func takesNames(in path: String) -> Bool {
     isOffline
       && (path.contains(".reconcile.")
         || ["admin.", "tracing.", "store.url", "store.username"].contains { path.hasPrefix($0) })
   }
 
-  /// The errors in the order of the file.
   var errors: [SettingsIssue] { Self.sorted(refusals) }
   var warnings: [SettingsIssue] { Self.sorted(doubts) }
 

@@ -1,8 +1,6 @@
 import Idempotency
 
-/// One mapping of the file, read member by member.
-///
-/// A schema declares each member as it reads it. Members that are not declared are unknown.
+/// One mapping of the file. A schema declares each member as it reads it; members that are not declared are unknown.
 final class Section {
   let value: Value
   private let members: [(name: String, value: Value)]
@@ -17,8 +15,7 @@ final class Section {
 
   var reader: Reader { value.reader }
 
-  /// The same mapping without one of its members, to be read a second time: its issues go to a reader of their own, since
-  /// those of the mapping itself are found by the first reading.
+  /// The same mapping without one of its members, to be read again: only the first reading's issues are reported.
   func copy(without name: String) -> Section {
     let silent = Reader(
       file: reader.file, environment: reader.environment, names: reader.names, isOffline: reader.isOffline)
@@ -32,7 +29,6 @@ final class Section {
   /// Declares members without reading them and without offering them in error messages.
   func declare(_ names: [String]) { declared += names }
 
-  /// Declares a member and returns its value.
   func member(_ name: String) -> Value? {
     declare([name])
     offered.append(name)
@@ -49,7 +45,6 @@ final class Section {
     names.allSatisfy { !(self[$0]?.hasFault ?? false) }
   }
 
-  /// Refuses the mapping because a member is missing.
   func refuseMissing(_ name: String, _ message: String) {
     reader.refuse(path(of: name), at: value.position, message)
   }
@@ -86,7 +81,6 @@ final class Section {
 
 /// The sections that have a member of a name, for a member that is written in another one.
 enum MemberPlaces {
-  /// The sections that have the member; `nil` if none has.
   static func of(_ name: String) -> [String]? {
     let places = members.filter { $0.names.contains(name) }.map(\.place)
     return places.isEmpty ? nil : places

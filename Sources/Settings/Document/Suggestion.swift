@@ -1,7 +1,5 @@
-/// A search for the word that a misspelt word probably stands for.
 enum Suggestion {
-  /// The nearest of the words; `nil` if none is near enough. At most a third of its letters may differ, and at most
-  /// three, but one letter may always differ.
+  /// The nearest word; `nil` unless at most a third of its letters differ, and three at most. One may always differ.
   static func nearest(to word: String, in words: [String]) -> String? {
     let wanted = plain(word)
     let near = words.map { (word: $0, distance: distance(wanted, plain($0))) }

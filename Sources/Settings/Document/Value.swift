@@ -1,7 +1,6 @@
 import Yams
 
-/// One node of the file, with the path to it. Accessors record an error and return `nil` if the node is of another
-/// kind.
+/// One node of the file. Accessors record an error and return `nil` if the node is of another kind.
 struct Value {
   let reader: Reader
   let node: Node
@@ -26,8 +25,6 @@ struct Value {
   func refuseName(_ message: String) { reader.refuse(path, at: keyPosition, message) }
   func warn(_ message: String) { reader.warn(path, at: position, message) }
 
-  /// The text, with references to the environment replaced.
-  ///
   /// - Parameter wanted: The expected value for the error message, such as "a duration".
   func text(_ wanted: String) -> String? {
     guard case .scalar(let scalar) = node, !isEmpty else {
@@ -43,7 +40,6 @@ struct Value {
     }
   }
 
-  /// The result of `parse` for the text; `nil` if it is refused.
   func parsed<Parsed>(_ wanted: String, _ parse: (String) throws(Refusal) -> Parsed) -> Parsed? {
     guard let text = text(wanted) else { return nil }
     do throws(Refusal) {
@@ -51,6 +47,14 @@ struct Value {
     } catch {
       refuse(missingVariable ?? error.message)
       return nil
+    }
+  }
+
+  /// The choice that a text names; `nil` if it is refused, since there is no such choice.
+  func choice<Choice>(_ wanted: String, _ choose: (String) -> Choice?) -> Choice? {
+    parsed(wanted) { text throws(Refusal) in
+      guard let choice = choose(text) else { throw Refusal("must be \(wanted)") }
+      return choice
     }
   }
 
@@ -73,7 +77,6 @@ struct Value {
     if case .mapping = node { true } else { false }
   }
 
-  /// The elements of a list.
   func items(_ wanted: String) -> [Value]? {
     guard case .sequence(let sequence) = node else {
       refuseKind(wanted)
@@ -126,6 +129,18 @@ struct Value {
       }
       value.refuseName("is given twice, first in line \(line); take one of them out")
       return false
+    }
+  }
+
+  /// The results of `read` for the members of a mapping. A refusal that it throws is one of the member's name.
+  func mapped<Element>(
+    _ wanted: String, _ read: (String, Value) throws(Refusal) -> Element?
+  ) -> [Element]? {
+    members(wanted)?.compactMap { name, value in
+      do throws(Refusal) { return try read(name, value) } catch {
+        value.refuseName(error.message)
+        return nil
+      }
     }
   }
 

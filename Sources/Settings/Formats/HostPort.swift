@@ -6,8 +6,6 @@ struct HostPort: Hashable {
   var host: String
   var port: Int
 
-  /// Parses a host and a port.
-  ///
   /// - Parameter implied: The port if none is given; `nil` makes the port mandatory.
   static func parse(
     _ text: some StringProtocol, port implied: Int? = nil, ports: ClosedRange<Int> = 1...65535
@@ -26,9 +24,8 @@ struct HostPort: Hashable {
       rest = Substring(text[end...])
       if rest.dropFirst().contains(":") { throw Refusal("must have an IPv6 address in brackets, \(example)") }
       // A number alone is rather a port than a host.
-      guard isName(host) || rest.isEmpty && isDigits(host) else {
-        throw Refusal("must have a host before the port, \(example)")
-      }
+      try require(
+        isName(host) || rest.isEmpty && isDigits(host), "must have a host before the port, \(example)")
     }
     guard rest.popFirst() == ":" else {
       guard let implied, rest.isEmpty, isIPv6(host) || isName(host) else {
@@ -49,10 +46,8 @@ struct HostPort: Hashable {
     return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { isDigits($0) && UInt8($0) != nil }
   }
 
-  /// Whether the text is a DNS name or an IPv4 address: letters, digits, `.`, `-` and `_`.
-  ///
-  /// A text that ends in a number is an address. Without four parts it is refused, since readers differ about it: to
-  /// browsers `5` is 0.0.0.5.
+  /// Whether the text is a DNS name or an IPv4 address. One that ends in a number is an address, which has four parts:
+  /// to browsers `5` is 0.0.0.5.
   static func isName(_ host: String) -> Bool {
     guard !host.isEmpty, host.utf8.count <= 253,
       host.utf8.allSatisfy({ ASCII.isLetterOrDigit($0) || ".-_".utf8.contains($0) })

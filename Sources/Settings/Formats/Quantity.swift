@@ -1,9 +1,7 @@
 import Idempotency
 
-/// A whole number with the unit that follows it.
 enum Quantity {
-  /// Splits a text such as `30s`. A number that is too large becomes the maximum. A text without a number has the unit
-  /// `?`.
+  /// Splits a text such as `30s`. A number that is too large becomes the maximum; without one, the unit is `?`.
   static func split(_ text: String) -> (count: Int64, unit: Substring) {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard !digits.isEmpty else { return (0, "?") }
@@ -13,8 +11,8 @@ enum Quantity {
 
 /// Spans of time in the notation of the configuration: `250ms`, `30s`, `5m`, `24h`, `30d`.
 enum TimeSpan {
-  /// The units from the largest down, so that `text` finds the shortest form.
-  private static let units: [(name: String, milliseconds: Int64)] = [
+  /// The units from the largest down, so that `Milliseconds.text` finds the shortest form.
+  fileprivate static let units: [(name: String, milliseconds: Int64)] = [
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
   /// The maximum span, a hundred years, which is far from an overflow of a clock or of a store's expiry.
@@ -26,21 +24,23 @@ enum TimeSpan {
       let isPossible = count <= max.count / 1000
       throw Refusal(
         "has no unit: write it in ms, s, m, h or d, "
-          + (isPossible ? "such as \(count)s" : "and at most \(Self.text(max))"))
+          + (isPossible ? "such as \(count)s" : "and at most \(max.text)"))
     }
     guard let factor = units.first(where: { $0.name == unit })?.milliseconds else {
       throw Refusal("must be a whole number and a unit, which is ms, s, m, h or d")
     }
     let (product, overflow) = count.multipliedReportingOverflow(by: factor)
-    guard !overflow, product <= max.count else { throw Refusal("must be at most \(Self.text(max))") }
+    guard !overflow, product <= max.count else { throw Refusal("must be at most \(max.text)") }
     return Milliseconds(product)
   }
+}
 
-  /// The span in the largest unit of which it is a multiple.
-  static func text(_ span: Milliseconds) -> String {
-    guard span > 0 else { return "0s" }
-    let unit = units.first { span.count % $0.milliseconds == 0 } ?? ("ms", 1)
-    return "\(span.count / unit.milliseconds)\(unit.name)"
+extension Milliseconds {
+  /// The span in the largest unit of which it is a multiple, as a configuration writes it.
+  public var text: String {
+    guard count > 0 else { return "0s" }
+    let unit = TimeSpan.units.first { count % $0.milliseconds == 0 } ?? ("ms", 1)
+    return "\(count / unit.milliseconds)\(unit.name)"
   }
 }
 
@@ -65,7 +65,6 @@ enum ByteSize {
     return overflow ? .max : Int(product)
   }
 
-  /// The size in the largest unit of which it is a multiple.
   static func text(_ size: Int) -> String {
     guard size > 0 else { return "0B" }
     let unit = units.first { Int64(size) % $0.bytes == 0 } ?? ("B", 1)

@@ -1,7 +1,5 @@
-/// The text of a key's source or of a caller's part in a file: `KIND:NAME`, or a word alone.
-///
-/// The entries that a namespace remembers are read without these rules: an earlier version may have taken what they
-/// refuse.
+/// The text of a key's source or of a caller's part in a file: `KIND:NAME`, or a word. What a namespace remembers is
+/// read without these rules: an earlier version may have taken what they refuse.
 enum SourceText {
   /// The result of `parse`. A name with white space at an end is refused, since no request would have it.
   static func parse<Source>(
@@ -18,8 +16,6 @@ enum SourceText {
     throw Refusal("must have no space around what follows the colon; write \(plain)")
   }
 
-  /// The refusal of a text that has none of the allowed forms. A token alone is rather the name of a header.
-  ///
   /// - Parameters:
   ///   - allowed: The forms, with the kinds that need a name as `KIND:`.
   ///   - words: The words that stand alone.

@@ -2,15 +2,12 @@ import Wire
 
 /// Tokens of HTTP (RFC 9110, section 5.6.2): field names, schemes and methods.
 enum Token {
-  /// A field's name, in lower case.
   static func fieldName(_ text: some StringProtocol) throws(Refusal) -> String {
     guard isToken(text) else { throw Refusal("must name a header field, such as X-Request-Id") }
     return text.lowercased()
   }
 
-  /// The name, in lower case, of a field that identifies requests: their key, caller, route or payload.
-  ///
-  /// It must be one that all deliveries of an intent have alike, however their connections and bodies are framed.
+  /// The name, in lower case, of a field that identifies requests, which all deliveries of an intent must have alike.
   static func identityField(_ text: some StringProtocol) throws(Refusal) -> String {
     let name = try fieldName(text)
     let field = Array(name.utf8).withUnsafeBytes(FieldName.recognise)
@@ -18,21 +15,18 @@ enum Token {
       throw Refusal(
         "names the host, which is part of the endpoint; take it out, or write match.host for one host")
     }
-    guard !unfit.contains(field) else {
-      throw Refusal(
-        "names a field of the connection, of one message or of Semel, which may differ from one delivery of a request "
-          + "to the next; name one that the client sets for the request")
-    }
+    try require(
+      !unfit.contains(field),
+      "names a field of the connection, of one message or of Semel, which may differ from one delivery of a request "
+        + "to the next; name one that the client sets for the request")
     return name
   }
 
-  /// The fields that identify no request.
   private static let unfit: FieldNameSet = [
     .hopByHop, .length, .ownRequest, .ownResponse, FieldNameSet(.expect),
   ]
 
-  /// A field's whole value, in a condition on a response. No field has one with white space at its ends or with a
-  /// control character (RFC 9110, section 5.5). It may be empty.
+  /// A field's whole value (RFC 9110, section 5.5): no white space at its ends, no control character. It may be empty.
   static func fieldValue(_ text: String) throws(Refusal) -> String {
     let scalars = text.unicodeScalars
     let ends = [scalars.first, scalars.last].compactMap(\.self)
@@ -51,7 +45,6 @@ enum Token {
     scalar.value < 0x20 && scalar != "\t" || scalar.value == 0x7F
   }
 
-  /// A scheme of `Authorization`, in lower case.
   static func scheme(_ text: String) throws(Refusal) -> String {
     guard isToken(text) else { throw Refusal("must be a scheme of Authorization, such as GNAP") }
     return text.lowercased()
@@ -62,17 +55,14 @@ enum Token {
     if ["*", "ALL", "ANY"].contains(text.uppercased()) {
       throw Refusal("is no method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
     }
-    guard isToken(text), text == text.uppercased() else {
-      throw Refusal("must be a method in capitals, such as POST")
-    }
+    try require(isToken(text) && text == text.uppercased(), "must be a method in capitals, such as POST")
     guard !methods.contains(text) else { return text }
     if text == "CONNECT" { throw Refusal("is refused before a route is looked for; take it out") }
     let near = Suggestion.nearest(to: text, in: methods)
     throw Refusal("is no known method; \(near.map { "did you mean \($0)?" } ?? "write one such as POST")")
   }
 
-  /// The methods of RFC 9110 except CONNECT, then PATCH, QUERY and the other methods that IANA has registered, which
-  /// are mostly for WebDAV.
+  /// The methods of RFC 9110 except CONNECT, then PATCH, QUERY and the others that IANA has registered.
   private static let methods = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "QUERY", "ACL", "BASELINE-CONTROL",
     "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
@@ -86,8 +76,7 @@ enum Token {
   }
 }
 
-/// The names of upstreams, routes and the store's namespace. They appear in logs, metrics and keys of a store, and are
-/// restricted so that none of these has to escape them.
+/// The names of upstreams, routes and the store's namespace: no log, metric or key of a store has to escape them.
 enum Identifier {
   static func parse(_ text: String) throws(Refusal) -> String {
     let isValid = text.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || "._-".utf8.contains($0) }

@@ -30,11 +30,10 @@ extension UpstreamSettings.Host {
     case "preserve": return .preserve
     case "upstream": return .upstream
     default:
-      guard text.hasPrefix("[") || HostPort.isName(String(text.prefix { $0 != ":" })) else {
-        throw Refusal(
-          "must be preserve, upstream, or a name or an address with or without a port, such as orders.example.com or "
-            + "[::1]:8080")
-      }
+      try require(
+        text.hasPrefix("[") || HostPort.isName(String(text.prefix { $0 != ":" })),
+        "must be preserve, upstream, or a name or an address with or without a port, such as orders.example.com or "
+          + "[::1]:8080")
       _ = try HostPort.parse(text, port: 80)
       return .name(text)
     }

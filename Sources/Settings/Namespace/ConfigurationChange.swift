@@ -2,9 +2,8 @@ import Idempotency
 
 /// A change of configuration by which requests may find other records than before.
 public struct ConfigurationChange: Hashable, Sendable {
-  /// A short digest of one change, which `allow_identity_change` names to accept that change and no other.
-  ///
-  /// It has ten letters from `a` to `p`, of four bits each, so that no format of configurations reads it as a number.
+  /// A short digest of one change, which `allow_identity_change` names: ten letters from `a` to `p`, so that no format
+  /// of configurations reads it as a number.
   public struct Digest: Hashable, Sendable, CustomStringConvertible {
     public let text: String
 
@@ -26,8 +25,7 @@ public struct ConfigurationChange: Hashable, Sendable {
     public var description: String { text }
   }
 
-  /// The reasons against the change, at least one: one for each route of before that is affected, those of lost
-  /// protection first, and one for each other member.
+  /// The reasons against the change, at least one: one for each affected route, lost protection first, then others.
   var reasons: [ReloadPlan.Reason]
   public var digest: Digest
 
@@ -41,8 +39,6 @@ public struct ConfigurationChange: Hashable, Sendable {
     ]
   }
 
-  /// The change from several configurations at once.
-  ///
   /// - Parameter changes: At least one change.
   static func all(_ changes: [ConfigurationChange]) -> ConfigurationChange {
     guard changes.count > 1 else { return changes[0] }

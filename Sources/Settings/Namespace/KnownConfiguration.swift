@@ -3,20 +3,15 @@ import Idempotency
 import TLS
 import Wire
 
-/// The members of a configuration that identify its requests, in the form that a namespace remembers.
-///
-/// The value contains no secret: a header value that a route requires is stored as a digest.
+/// The members of a configuration that identify its requests, as a namespace remembers them. It contains no secret.
 public struct KnownConfiguration: Codable, Hashable, Sendable {
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// The addresses of the upstreams that only other routes have, or requests without a route, by name, if there are
-  /// any.
+  /// The addresses of all other upstreams by name, if there are any.
   var unprotectedUpstreams: [String: String]?
-  /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an
-  /// address is part of any caller.
+  /// A digest of `trusted_proxies` and the listeners' `proxy_protocol`, if an address is part of any caller.
   var proxies: String?
-  /// The names of the listeners' authorities for client certificates by address, empty for one without a name, if a
-  /// certificate is part of any caller.
+  /// The names of the listeners' authorities by address, empty for none, if a certificate is part of any caller.
   var authorities: [String: String]?
   /// The first 32 bits of a digest of the secret for ids, if there is one: enough to notice another secret.
   var idSecret: String?
@@ -66,11 +61,9 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 }
 
 extension KnownConfiguration {
-  /// The change by which a configuration that takes this one's place may lose records; `nil` if each request of before
-  /// finds its record.
+  /// The change by which a configuration in this one's place may lose records; `nil` if each request finds its record.
   ///
-  /// - Parameter accepted: The digest of the namespace's latest accepted change, which makes this one's digest differ
-  ///   from that of the same change at another time.
+  /// - Parameter accepted: The digest of the latest accepted change, by which equal changes differ at other times.
   func change(to new: KnownConfiguration, after accepted: String?) -> ConfigurationChange? {
     guard !protectsNothing else { return nil }
     let changes = IdentityChange.all(from: routes, to: new.routes)
@@ -86,8 +79,7 @@ extension KnownConfiguration {
     return ConfigurationChange(reasons: reasons, digest: .init(Self.sha256(of: subject)))
   }
 
-  /// The parts of two configurations that a change's digest covers. Addresses of this machine are none of them, so that
-  /// all nodes accept one digest.
+  /// The parts that a change's digest covers: no address of this machine, so that all nodes accept one digest.
   private struct Subject: Encodable {
     let accepted: String?
     let lost: [RouteIdentity]

@@ -3,15 +3,10 @@ import Idempotency
 
 /// The configuration that a namespace has been used with, as one text in its store. Performs no I/O.
 ///
-/// Records are found only by requests that are identified in the same way as before. A namespace therefore has one
-/// configuration, and another one takes its place only if all requests of before find their records, or if its file
-/// accepts the change. Another service needs a namespace of its own.
-///
-/// The digest of each accepted change is kept, and is part of the next one's: a line that stays in a file accepts no
-/// second change.
-///
-/// Earlier versions let several configurations share a namespace. Each of them may go on, or be followed, until one is
-/// accepted in the place of all.
+/// Another configuration takes its place only if all requests of before find their records, or if its file accepts the
+/// change. The digest of each accepted change is part of the next one's: a line that stays in a file accepts no second
+/// change. Earlier versions let several configurations share a namespace; each may go on until one is accepted in the
+/// place of all.
 public struct NamespaceRegister: Codable, Sendable {
   public struct Judgement: Hashable, Sendable {
     /// The text of the namespace once the configuration is in use; `nil` if it stays the same.
@@ -42,9 +37,7 @@ public struct NamespaceRegister: Codable, Sendable {
     self = register
   }
 
-  /// Compares a configuration with those that the namespace remembers.
-  ///
-  /// - Parameter text: The namespace's text; `nil` for a namespace that has none yet.
+  /// Compares a configuration with those in the namespace's text, which is `nil` for a namespace without one.
   public static func judge(_ own: KnownConfiguration, in text: String?) -> Judgement {
     guard let text else { return Judgement(text: Self([own]).text) }
     guard let register = Self(text) else {

@@ -1,5 +1,4 @@
-/// The effect of a changed configuration on a running Semel, which applies all of it or nothing. The identity of
-/// requests is no part of it: that is compared with the namespace.
+/// The effect of a changed configuration on a running Semel, but for identity, which is compared with the namespace.
 public enum ReloadPlan: Hashable, Sendable {
   case apply
   /// The old configuration stays in use. The array contains all reasons, at least one.
@@ -27,12 +26,10 @@ public enum ReloadPlan: Hashable, Sendable {
 }
 
 extension ReloadPlan {
-  /// The maximum number of routes' reasons that are listed one by one: enough to see the cause, and little enough for a
-  /// log and a probe's response.
+  /// The maximum number of routes' reasons that are listed one by one, in a log or a probe's response.
   static let maxListed = 20
 
-  /// The reasons for a person: of those about routes the first ones, and the number of the others. Without this, a file
-  /// with most routes taken out would be refused with a reason for each of thousands.
+  /// The reasons for a person: of those about routes the first ones, and the number of the others.
   static func listed(_ reasons: [Reason]) -> [Reason] {
     let routes = reasons.count { $0.member.hasPrefix("routes") }
     var listed: [Reason] = []

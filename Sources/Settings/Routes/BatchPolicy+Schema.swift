@@ -18,8 +18,6 @@ extension RouteDraft {
     policy.key.from = [batch.keySource]
   }
 
-  /// Refuses `key.from`, of the route or of `defaults`.
-  ///
   /// - Parameter member: The place of an error in what the route inherits.
   private func refuseKeySources(_ section: Section, _ member: Value) {
     guard hasKeySources, section.isSound("key", "batch") else { return }
@@ -58,38 +56,37 @@ extension RouteDraft {
     return pointer == items || pointer.hasPrefix(items + "/")
   }
 
-  /// The members that cannot be combined with `batch`, with the reasons.
   private var batchConflicts: [(name: String, reason: String)] {
-    var conflicts: [(String, String)] = []
-    if policy.idempotency != .required {
-      conflicts.append(("idempotency", "write idempotency: required, since each item needs a key"))
-    }
-    if policy.record == .status {
-      conflicts.append(("record", "each item's result is recorded; write record: response"))
-    }
-    if policy.stream { conflicts.append(("stream", "results are put together before the client has any")) }
-    if policy.retries != nil {
-      conflicts.append(("retries", "a retry would send other items; write retries: off"))
-    }
-    if policy.onUnknown == .reconcile {
-      conflicts.append(("on_unknown", "write hold or retry, since the backend is queried about one request"))
-    }
-    if policy.onStoreFailure == .open {
-      conflicts.append(("on_store_failure", "write closed, since a part of a batch may have run before"))
-    }
-    if policy.shadow { conflicts.append(("shadow", "only whole requests can be observed")) }
-    if policy.explainsMismatch {
-      conflicts.append(
-        ("fingerprint", "digests of members are kept of whole requests only; take explain out"))
-    }
-    if policy.contentCoding == .pass {
-      conflicts.append(("content_coding", "a compressed response has no results that can be read"))
-    }
-    if policy.caller?.alternatives.contains(where: isInItems) == true {
-      conflicts.append(("caller", "a part within an item would make its caller that of all others"))
-    }
-    if policy.match.graphql != nil { conflicts.append(("match", "take graphql out")) }
-    return conflicts
+    let hasCallerInItems = policy.caller?.alternatives.contains(where: isInItems) == true
+    let conflicts: [(isMet: Bool, name: String, reason: String)] = [
+      (
+        policy.idempotency != .required, "idempotency",
+        "write idempotency: required, since each item needs a key"
+      ),
+      (policy.record == .status, "record", "each item's result is recorded; write record: response"),
+      (policy.stream, "stream", "results are put together before the client has any"),
+      (policy.retries != nil, "retries", "a retry would send other items; write retries: off"),
+      (
+        policy.onUnknown == .reconcile, "on_unknown",
+        "write hold or retry, since the backend is queried about one request"
+      ),
+      (
+        policy.onStoreFailure == .open, "on_store_failure",
+        "write closed, since a part of a batch may have run before"
+      ),
+      (policy.shadow, "shadow", "only whole requests can be observed"),
+      (
+        policy.explainsMismatch, "fingerprint",
+        "digests of members are kept of whole requests only; take explain out"
+      ),
+      (
+        policy.contentCoding == .pass, "content_coding",
+        "a compressed response has no results that can be read"
+      ),
+      (hasCallerInItems, "caller", "a part within an item would make its caller that of all others"),
+      (policy.match.graphql != nil, "match", "take graphql out"),
+    ]
+    return conflicts.filter(\.isMet).map { ($0.name, $0.reason) }
   }
 }
 

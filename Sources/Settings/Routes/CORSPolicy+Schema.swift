@@ -14,18 +14,11 @@ extension CORSPolicy {
     Member("credentials", \.credentials, .flag, "`true` lets these pages send cookies")
   }
 
-  /// Reads `false`, `true`, or a mapping with the origins that may read Semel's own responses.
-  ///
-  /// - Returns: `nil` for `false`, and for a value that is refused.
+  /// Reads `false`, `true`, or a mapping. Returns `nil` for `false`, and for a value that is refused.
   static func read(_ member: Value) -> CORSPolicy? {
     var policy = CORSPolicy()
     guard member.isMapping else {
-      let isOn = member.parsed("true, false or {origins: [https://shop.example]}") { text throws(Refusal) in
-        guard let flag = Bool(text) else {
-          throw Refusal("must be true, false or {origins: [https://shop.example]}")
-        }
-        return flag
-      }
+      let isOn = member.choice("true, false or {origins: [https://shop.example]}") { Bool($0) }
       return isOn == true ? policy : nil
     }
     member.section { schema.read($0, into: &policy) }

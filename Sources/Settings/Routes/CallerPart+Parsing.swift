@@ -1,7 +1,6 @@
 import Idempotency
 
 extension CallerPart {
-  /// The forms of a part, for the reference and error messages.
   static let allowed =
     "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, basic:user, sigv4:access_key, client_certificate "
     + "or address; header?:NAME for one that may be missing; or alternatives such as \"jwt:sub | cookie:sid\""
@@ -24,9 +23,7 @@ extension CallerPart {
       guard !parts.contains(part) else { throw Refusal("names \(part.text) twice; take one of them out") }
       parts.append(part)
     }
-    guard parts.count <= maxAlternatives else {
-      throw Refusal("must have \(maxAlternatives) alternatives at most")
-    }
+    try require(parts.count <= maxAlternatives, "must have \(maxAlternatives) alternatives at most")
     if let part = parts.dropLast().first(where: { $0 == .address }) {
       throw Refusal(
         "has \(part.text), which nearly every request has, so that no later alternative counts; write it last"
@@ -35,14 +32,13 @@ extension CallerPart {
     return parts.count == 1 ? parts[0] : .either(parts)
   }
 
-  /// Whether a text has alternatives without spaces around what separates them, which would be a part of the first
-  /// one's name.
+  /// Whether alternatives are separated without spaces, which would be a part of the first one's name.
   private static func isJoined(_ text: String) -> Bool {
     text.split(separator: "|", omittingEmptySubsequences: false).dropFirst()
       .contains { (try? parseOne(String($0).trimmed)) != nil }
   }
 
-  /// The alternatives of a text with one separator between two of them, however many stand there. A name may have a `|`.
+  /// The alternatives of a text with one separator between two of them. A name may have a `|`.
   private static func separated(_ text: String) -> String {
     var parts: [String] = []
     for piece in text.split(separator: "|").map({ String($0).trimmed }) where !piece.isEmpty {
@@ -92,15 +88,13 @@ extension CallerPart {
     case "jwt": return try parseClaim(parts[1])
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "basic":
-      guard parts[1] == "user" else {
-        throw Refusal("must be basic:user, since a password may be replaced while its user stays")
-      }
+      try require(
+        parts[1] == "user", "must be basic:user, since a password may be replaced while its user stays")
       return .basicUser
     case "sigv4":
-      guard parts[1] == "access_key" else {
-        throw Refusal(
-          "must be sigv4:access_key, since all else of a signature differs from one delivery to the next")
-      }
+      try require(
+        parts[1] == "access_key",
+        "must be sigv4:access_key, since all else of a signature differs from one delivery to the next")
       return .signingKey
     case "client_certificate":
       guard let part = CallerPart.CertificatePart(rawValue: String(parts[1])), part != .identity else {
@@ -114,14 +108,11 @@ extension CallerPart {
   /// Reads `sub`, or `sub@cookie:NAME` and `sub@header:NAME` for a claim of a token in another place.
   private static func parseClaim(_ text: Substring) throws(Refusal) -> CallerPart {
     let (claim, place) = try split(text)
-    guard !claim.isEmpty else {
-      throw Refusal("must name a claim of the token, such as jwt:sub\(place.text)")
-    }
+    try require(!claim.isEmpty, "must name a claim of the token, such as jwt:sub\(place.text)")
     // A claim's name may itself be a URL, and then has no slash at its start.
     return .jwt(claim.hasPrefix("/") ? try JSONPointer.parse(claim) : String(claim), at: place)
   }
 
-  /// A claim's name, and the place of its token behind the last `@`.
   private static func split(_ text: Substring) throws(Refusal) -> (claim: Substring, place: TokenPlace) {
     guard let mark = text.lastIndex(of: "@") else { return (text, .authorization) }
     let parts = text[mark...].dropFirst().split(
@@ -132,9 +123,7 @@ extension CallerPart {
     }
     switch parts[0] {
     case "cookie":
-      guard Token.isToken(parts[1]) else {
-        throw Refusal("must name the token's cookie, such as jwt:sub@cookie:session")
-      }
+      try require(Token.isToken(parts[1]), "must name the token's cookie, such as jwt:sub@cookie:session")
       return (text[..<mark], .cookie(String(parts[1])))
     case "header":
       let name = try Token.identityField(parts[1])
@@ -154,7 +143,6 @@ extension CallerPart {
 }
 
 extension String {
-  /// The text without white space at its ends.
   fileprivate var trimmed: String {
     var text = self[...]
     while text.first?.isWhitespace == true { text.removeFirst() }
@@ -162,7 +150,6 @@ extension String {
     return String(text)
   }
 
-  /// The texts between those that separate them.
   fileprivate func components(separatedBy separator: String) -> [String] {
     split(separator: separator, omittingEmptySubsequences: false).map(String.init)
   }

@@ -1,17 +1,13 @@
 import Idempotency
 import Wire
 
-/// Routes by their hosts and paths, so that a route is compared only with those that may cover it, and the time for a
-/// file does not grow with the square of its routes.
-///
-/// It narrows the search, and `RoutePolicy.covers` decides. Names are compared without regard to letter case, methods
-/// and headers not at all.
+/// Routes by their hosts and paths, so that the time for a file does not grow with the square of its routes. It narrows
+/// the search, and `RoutePolicy.covers` decides. Letter case, methods and headers do not count.
 struct CoverIndex {
   /// The conditions on host and path that routes have in common, but for the names.
   private struct Shape: Hashable {
     /// Whether paths are compared as they are written, with their empty segments.
     var isExact: Bool
-    /// Whether there is one host.
     var hasHost: Bool
     /// For each segment of the path, whether it is a name.
     var names: [Bool]
@@ -82,8 +78,7 @@ struct CoverIndex {
     return names
   }
 
-  /// The segments of a path in lower case, `nil` for a placeholder, without those that its spelling skips; `nil` if it
-  /// has to be decoded first.
+  /// The segments of a path in lower case, `nil` for a placeholder; `nil` if it has to be decoded first.
   private static func segments(of path: PathPattern?, isExact: Bool) -> [[UInt8]?]? {
     var segments: [[UInt8]?] = []
     for segment in path?.segments ?? [] {

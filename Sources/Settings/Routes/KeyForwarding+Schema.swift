@@ -2,15 +2,10 @@ import Idempotency
 import Wire
 
 extension RouteDraft {
-  /// Reads `forward_key`: a word, or a new name.
   mutating func readForwardKey(_ member: Value) {
     guard member.isMapping else {
-      let forwarding = member.parsed(KeyForwarding.forms) { text throws(Refusal) -> KeyForwarding in
-        switch text {
-        case "keep": return .keep
-        case "drop": return .drop
-        default: throw Refusal("must be \(KeyForwarding.forms)")
-        }
+      let forwarding = member.choice(KeyForwarding.forms) { text -> KeyForwarding? in
+        text == "keep" ? .keep : text == "drop" ? .drop : nil
       }
       if let forwarding { policy.forwardKey = forwarding }
       return
@@ -50,11 +45,10 @@ extension KeyForwarding {
     guard field == .other || field == .idempotencyKey else {
       throw Refusal("names a field that has a meaning of its own; write another name, such as X-Original-Key")
     }
-    guard name != "x-idempotency-key" else {
-      throw Refusal(
-        "names a field for which Go repeats a request, as for Idempotency-Key; write another name, such as X-Original-Key"
-      )
-    }
+    try require(
+      name != "x-idempotency-key",
+      "names a field for which Go repeats a request, as for Idempotency-Key; write another name, such as X-Original-Key"
+    )
     return name
   }
 
@@ -73,7 +67,6 @@ extension RoutePolicy {
     Set(identityHeaders + match.headers.map(\.name)).subtracting(keyFields)
   }
 
-  /// The reason why the backend's own protection ends; `nil` if there is none.
   var forwardKeyWarning: String? {
     guard isEnforced, forwardKey != .keep, behind == .ownKeys, !keyFields.isEmpty else { return nil }
     return

@@ -8,8 +8,7 @@ extension KeyPolicy {
       show: { .list($0.map(\.shown)) }, read: { $0.readSources($1) }
     ).identity("but for sources added at the end")
     Member("format", \.format, .word, "`uuid` refuses keys of another form")
-    // Longer keys would fill a store's memory. RFC 9110 (section 4.1) recommends support for URIs of at least 8000
-    // bytes.
+    // Longer keys would fill a store. RFC 9110 (section 4.1) recommends support for URIs of at least 8000 bytes.
     Member("min_length", \.minLength, .integer(1...8000), "the minimum number of characters of a key")
     Member("max_length", \.maxLength, .integer(1...8000), "the maximum number of characters of a key")
     Member(
@@ -31,7 +30,6 @@ extension KeyPolicy {
     if minLength <= maxLength { checkUUID(section) } else { refuseLengths(section) }
   }
 
-  /// Refuses limits between which no UUID fits.
   private func checkUUID(_ section: Section) {
     guard format == .uuid, !(minLength...maxLength).contains(36) else { return }
     let (name, limit) = maxLength < 36 ? ("max_length", maxLength) : ("min_length", minLength)
@@ -56,9 +54,7 @@ extension KeySource {
   fileprivate var shown: Shown {
     if case .composite(let parts) = self { .texts(parts.map(\.text)) } else { .text(text) }
   }
-}
 
-extension KeySource {
   static let allowed = "header:NAME, query:NAME, json:/pointer, form:NAME or payload"
 
   /// The maximum number of parts of one key. Each may cost a search of the whole body.
@@ -81,7 +77,6 @@ extension KeySource {
     SourceText.refusal(of: text, allowed: allowed, words: ["payload"])
   }
 
-  /// Reads a source: a text, or a list of the parts of one key.
   static func read(_ value: Value) -> KeySource? {
     guard value.isList else {
       return value.parsed("a key source") { text throws(Refusal) in try SourceText.parse(text, parse) }
@@ -110,13 +105,11 @@ extension KeySource {
 }
 
 extension JSONPointer {
-  /// Checks a pointer to a member and returns its text.
   static func parse(_ text: some StringProtocol) throws(Refusal) -> String {
     let text = String(text)
-    guard !text.isEmpty, JSONPointer(text) != nil else {
-      throw Refusal(
-        "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)")
-    }
+    try require(
+      !text.isEmpty && JSONPointer(text) != nil,
+      "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)")
     return text
   }
 }

@@ -1,15 +1,12 @@
 import Idempotency
 
-/// `outcomes` of a route while it is read, before it becomes the route's table: lists of each class, or rules with a
-/// preset behind them.
-///
-/// Lists add to those of before. Rules and presets take the place of all that came before, as lists take theirs.
+/// `outcomes` of a route while it is read: lists of each class, or rules with a preset behind them. Lists add to those
+/// of before. Rules and presets take the place of all that came before, as lists take theirs.
 struct OutcomePatterns {
   private var lists: [OutcomeClass: [OutcomeTable.Pattern]] = [:]
   /// The preset and the rules before it; `nil` for lists.
   private var ruled: (preset: OutcomePreset, rules: [OutcomeRule])?
 
-  /// The forms of the member, for the reference and error messages.
   static let forms =
     "lists such as {retry: [500, 5xx]}, rules such as [\(OutcomeRule.example)], or \(presets)"
   private static let presets = OutcomePreset.allCases.map(\.rawValue).asAlternatives
@@ -28,14 +25,13 @@ struct OutcomePatterns {
     }
   }
 
-  /// Reads one of the three forms.
   mutating func read(_ value: Value) {
     if value.isMapping {
       if ruled != nil { (ruled, lists) = (nil, [:]) }
       value.section { readLists($0) }
     } else if value.isList {
       ruled = Self.rules(value)
-    } else if let preset = Self.preset(value) {
+    } else if let preset = value.choice(Self.forms, { OutcomePreset(rawValue: $0) }) {
       ruled = (preset, [])
     }
   }
@@ -55,7 +51,6 @@ struct OutcomePatterns {
     refuseOverlaps(elements)
   }
 
-  /// Refuses a pattern that is listed in two classes, or twice in one.
   private func refuseOverlaps(_ elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]]) {
     var seen: [OutcomeTable.Pattern: OutcomeClass] = [:]
     for outcome in OutcomeClass.allCases where elements[outcome] == nil {
@@ -72,15 +67,7 @@ struct OutcomePatterns {
   }
 }
 
-// Rules.
 extension OutcomePatterns {
-  private static func preset(_ value: Value) -> OutcomePreset? {
-    value.parsed(forms) { text throws(Refusal) in
-      guard let preset = OutcomePreset(rawValue: text) else { throw Refusal("must be \(forms)") }
-      return preset
-    }
-  }
-
   /// Reads a list of rules, at the beginning of which the name of a preset may stand.
   private static func rules(_ value: Value) -> (OutcomePreset, [OutcomeRule]) {
     var items = value.items("a list of rules") ?? []
@@ -91,7 +78,9 @@ extension OutcomePatterns {
     }
     var named: OutcomePreset?
     if let first = items.first, !first.isMapping {
-      named = preset(ofRules: first)
+      named = first.choice("a rule such as \(OutcomeRule.example), or \(presets)") {
+        OutcomePreset(rawValue: $0)
+      }
       items.removeFirst()
     }
     var read: [(rule: OutcomeRule, place: Value)] = []
@@ -106,15 +95,6 @@ extension OutcomePatterns {
       read.append((rule, item))
     }
     return (named ?? .standard, read.filter { !$0.place.hasFault }.map(\.rule))
-  }
-
-  private static func preset(ofRules item: Value) -> OutcomePreset? {
-    item.parsed("a rule such as \(OutcomeRule.example), or \(presets)") { text throws(Refusal) in
-      guard let preset = OutcomePreset(rawValue: text) else {
-        throw Refusal("must be a rule such as \(OutcomeRule.example), or \(presets)")
-      }
-      return preset
-    }
   }
 
   /// Refuses a rule that no response meets, since an earlier one takes each of its statuses.
@@ -132,8 +112,7 @@ extension OutcomePatterns {
 }
 
 extension OutcomeTable.Pattern {
-  /// Parses `500` or `5xx`. A status below 200 is no outcome, because the response is still to come (RFC 9110, section
-  /// 15.2).
+  /// Parses `500` or `5xx`. A status below 200 is no outcome (RFC 9110, section 15.2).
   static func parse(_ text: String) throws(Refusal) -> Self {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     let rest = text.dropFirst(digits.count)
@@ -147,7 +126,6 @@ extension OutcomeTable.Pattern {
   }
 }
 
-// The route's own outcomes, as a user would write them.
 extension OutcomeTable {
   var shown: Shown {
     let rules = (rules?.list ?? []).dropLast(preset.rules.count).map(OutcomeRule.schema.shown)

@@ -2,7 +2,6 @@ import Idempotency
 import Wire
 
 extension OutcomeRule {
-  /// The example of a rule in error messages.
   static let example = "{status: 422, is: retry}"
 
   static let schema = Schema(OutcomeRule(.final), check: { $0.check($1) }) {
@@ -38,7 +37,6 @@ extension OutcomeRule.Wanted {
 }
 
 extension Notation<[ClosedRange<Int>]> {
-  /// A status, a range of them or a class, or a list of such.
   fileprivate static let statusRanges = Notation(
     values: "a list such as [422, 4xx, 500-599]",
     read: { member in
@@ -75,20 +73,19 @@ extension Notation<[OutcomeRule.Field]> {
   fileprivate static let wantedFields = Notation(
     values: "a mapping such as {Transient-Error: \"true\"} or {Transient-Error: present}",
     read: { member in
-      guard let members = member.members("a mapping such as {Transient-Error: \"true\"}") else { return nil }
-      if members.isEmpty { member.refuse("must name a field, such as {Transient-Error: \"true\"}") }
       var names: Set<String> = []
-      return members.compactMap { name, value in
+      if member.isMapping, member.names.isEmpty {
+        member.refuse("must name a field, such as {Transient-Error: \"true\"}")
+      }
+      return member.mapped("a mapping such as {Transient-Error: \"true\"}") { name, value throws(Refusal) in
         guard Token.isToken(name), names.insert(name.lowercased()).inserted else {
-          value.refuseName("must name a header field, such as Transient-Error, and be there once")
-          return nil
+          throw Refusal("must name a header field, such as Transient-Error, and be there once")
         }
         if FieldName.isOfSemel(name) {
-          value.refuseName(
+          throw Refusal(
             "is a field that Semel writes itself and drops from every backend's response, also from that of another "
               + "Semel; go by Idempotency-Outcome, which a backend sends, or by its body, such as json: {/code: "
               + "outcome_unknown}")
-          return nil
         }
         return value.parsed("a header's value, or present", Token.fieldValue)
           .map { OutcomeRule.Field(name: name.lowercased(), wanted: .init($0)) }
@@ -101,12 +98,12 @@ extension Notation<[OutcomeRule.BodyMember]> {
   fileprivate static let wantedMembers = Notation(
     values: "a mapping such as {/code: not_found} or {/code: present}",
     read: { member in
-      guard let members = member.members("a mapping such as {/code: not_found}") else { return nil }
-      if members.isEmpty { member.refuse("must name a member, such as {/code: not_found}") }
-      return members.compactMap { pointer, value in
+      if member.isMapping, member.names.isEmpty {
+        member.refuse("must name a member, such as {/code: not_found}")
+      }
+      return member.mapped("a mapping such as {/code: not_found}") { pointer, value throws(Refusal) in
         guard OutcomeRule.BodyMember(pointer: pointer, wanted: .present) != nil else {
-          value.refuseName("must be a JSON pointer that begins with a slash, such as /code")
-          return nil
+          throw Refusal("must be a JSON pointer that begins with a slash, such as /code")
         }
         let text = value.isNull ? "null" : value.text("a text, a number, true, false, null or present")
         return text.flatMap { OutcomeRule.BodyMember(pointer: pointer, wanted: .init($0)) }

@@ -4,8 +4,6 @@ extension PayloadPart {
   static let allowed = "/pointer, query:NAME, form:NAME or part:NAME"
   static let allowedInIgnore = "/pointer, query:NAME, form:NAME, part:NAME or part-filename"
 
-  /// Reads a part as a file has it.
-  ///
   /// - Parameter allowed: The forms, which a refusal names.
   static func parse(_ text: String, allowed: String) throws(Refusal) -> PayloadPart {
     if text.hasPrefix("/") { return .json(try JSONPointer.parse(text)) }
@@ -24,7 +22,6 @@ extension PayloadPart {
 }
 
 extension Notation<[PayloadPart]> {
-  /// - Parameter allowed: The forms of a part.
   static func parts(_ allowed: String) -> Notation {
     .list(
       "a list of \(allowed)", of: "a part of the payload", show: { .text($0.text) },

@@ -1,7 +1,6 @@
 import Idempotency
 
 extension RouteDraft {
-  /// Refuses a route that reconciles without a query, and a query that would never be sent.
   func checkReconcile(_ section: Section) {
     let isReconciled = policy.onUnknown == .reconcile
     if isReconciled, policy.reconcile == nil, section.isSound("on_unknown") {
@@ -51,11 +50,9 @@ extension ReconcilePolicy {
     }
   }
 
-  /// The example of a mark in error messages.
   fileprivate static let mark = "absent: {status: [404], json: {/code: order_not_found}}"
 
-  /// Reads the response that states that there was no request. A list of statuses, as earlier versions took it, has no
-  /// mark.
+  /// Reads the response that states that there was no request. Earlier versions took a list of statuses.
   private mutating func readAbsent(_ member: Value) {
     guard !member.isList else {
       return member.refuse(
@@ -74,16 +71,12 @@ extension ReconcilePolicy {
   ]
 
   private mutating func readHeaders(_ member: Value) {
-    guard let members = member.members("a mapping such as {Authorization: \"Bearer x\"}") else { return }
     var names: Set<String> = []
-    headers = members.compactMap { name, value in
-      guard Token.isToken(name) else {
-        value.refuseName("must name a header field, such as Authorization")
-        return nil
-      }
+    let read = member.mapped("a mapping such as {Authorization: \"Bearer x\"}") {
+      name, value throws(Refusal) in
+      guard Token.isToken(name) else { throw Refusal("must name a header field, such as Authorization") }
       guard !Self.ownHeaders.contains(name.lowercased()), names.insert(name.lowercased()).inserted else {
-        value.refuseName("must be a field that Semel does not set itself, and be there once; take it out")
-        return nil
+        throw Refusal("must be a field that Semel does not set itself, and be there once; take it out")
       }
       return value.parsed("a header's value") { text throws(Refusal) in
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
@@ -92,10 +85,9 @@ extension ReconcilePolicy {
         return text
       }.map { Field(name: name, value: $0) }
     }
+    headers = read ?? headers
   }
-}
 
-extension ReconcilePolicy {
   fileprivate static let absence = Schema(Absence(), check: { $0.check($1) }) {
     Member("status", \.statuses, .statuses("a list such as [200]"), "the statuses of that response")
     Member("header", \.headers, .fields, "the fields that it has, by which the query's handler is known")
@@ -130,8 +122,7 @@ extension Notation<String> {
 }
 
 extension Notation<Int> {
-  /// A status under which the body of the query's response can be recorded as a success. A replay with 204 leaves the
-  /// body out; with 205 clients would not expect one (RFC 9110, section 15.3.6).
+  /// A status of success. A replay with 204 leaves the body out; with 205 clients expect none (RFC 9110, 15.3.6).
   fileprivate static let recordedStatus = Notation.text(
     "a status such as 201", values: "200 to 299, but not 205", show: { .number($0) }
   ) { text throws(Refusal) in
@@ -148,11 +139,8 @@ extension Notation<[ReconcilePolicy.Field]> {
   fileprivate static let fields = Notation(
     values: "a mapping such as {X-Order-Lookup: none}",
     read: { member in
-      member.members("a mapping such as {X-Order-Lookup: none}")?.compactMap { name, value in
-        guard Token.isToken(name) else {
-          value.refuseName("must name a header field, such as X-Order-Lookup")
-          return nil
-        }
+      member.mapped("a mapping such as {X-Order-Lookup: none}") { name, value throws(Refusal) in
+        guard Token.isToken(name) else { throw Refusal("must name a header field, such as X-Order-Lookup") }
         return value.parsed("a header's value", Token.fieldValue)
           .map { ReconcilePolicy.Field(name: name, value: $0) }
       }
@@ -163,10 +151,9 @@ extension Notation<[ReconcilePolicy.Absence.Member]> {
   fileprivate static let members = Notation(
     values: "a mapping such as {/code: order_not_found}",
     read: { member in
-      member.members("a mapping such as {/code: order_not_found}")?.compactMap { name, value in
+      member.mapped("a mapping such as {/code: order_not_found}") { name, value throws(Refusal) in
         guard name.hasPrefix("/"), JSONPointer(name) != nil else {
-          value.refuseName("must be a JSON pointer that begins with a slash, such as /code")
-          return nil
+          throw Refusal("must be a JSON pointer that begins with a slash, such as /code")
         }
         return value.text("a text, a number, true or false")
           .map { ReconcilePolicy.Absence.Member(pointer: name, value: $0) }

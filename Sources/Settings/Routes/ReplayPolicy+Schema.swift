@@ -13,8 +13,7 @@ extension ReplayPolicy {
     )
   }
 
-  /// Refuses a field that both lists name, also by the beginning of its name. Otherwise `keep` would count, and
-  /// `drop` have no effect.
+  /// Refuses a field that both lists name, also by the beginning of its name: `drop` would have no effect.
   private func check(_ section: Section) {
     guard section.isSound("drop", "keep"),
       let name = drop.names.first(where: { keep.contains($0) })
@@ -30,9 +29,7 @@ extension ReplayPolicy {
 
   private static func dropped(_ text: String) throws(Refusal) -> String {
     let name = try fieldName(text)
-    guard name != "set-cookie" else {
-      throw Refusal("has a member of its own; take it out, and write set_cookie: drop")
-    }
+    try require(name != "set-cookie", "has a member of its own; take it out, and write set_cookie: drop")
     let list = FieldNameList([name])
     if let field = needed.first(where: { list.contains($0) }) {
       throw Refusal("leaves out \(field), without which a client cannot read the response; take it out")
@@ -43,20 +40,18 @@ extension ReplayPolicy {
   private static func kept(_ text: String) throws(Refusal) -> String {
     let name = try fieldName(text)
     let beginning = name.hasSuffix("*") ? String(name.dropLast()) : name
-    guard FieldNameList.rateLimits.contains(beginning) else {
-      throw Refusal(
-        "must be one of RateLimit*, X-RateLimit* and X-Rate-Limit*; the others are recorded, or never can be")
-    }
+    try require(
+      FieldNameList.rateLimits.contains(beginning),
+      "must be one of RateLimit*, X-RateLimit* and X-Rate-Limit*; the others are recorded, or never can be")
     return name
   }
 
   /// A field's name, or the beginning of several with a `*`, in lower case.
   private static func fieldName(_ text: String) throws(Refusal) -> String {
     let beginning = text.hasSuffix("*") ? text.dropLast() : text[...]
-    guard Token.isToken(beginning), !beginning.contains("*") else {
-      throw Refusal(
-        "must name a header field, such as X-Request-Id, or the beginning of several, such as X-Trace-*")
-    }
+    try require(
+      Token.isToken(beginning) && !beginning.contains("*"),
+      "must name a header field, such as X-Request-Id, or the beginning of several, such as X-Trace-*")
     return text.lowercased()
   }
 }

@@ -1,13 +1,9 @@
 import Idempotency
 
 extension RouteDraft {
-  /// Reads `retries`: `off`, or a mapping of members. Requires the outcome classes.
   mutating func readRetries(_ member: Value) {
     guard member.isMapping else {
-      let isOff = member.parsed("off, or members such as {max: 2}") { text throws(Refusal) in
-        guard text == "off" else { throw Refusal("must be off, or members such as {max: 2}") }
-        return true
-      }
+      let isOff = member.choice("off, or members such as {max: 2}") { $0 == "off" ? true : nil }
       if isOff == true { policy.retries = nil }
       return
     }
@@ -44,7 +40,7 @@ extension RetryPolicy {
 
   private func check(_ section: Section) {
     guard section.isSound("backoff", "max_backoff"), maxBackoff < backoff else { return }
-    let (first, longest) = (TimeSpan.text(backoff), TimeSpan.text(maxBackoff))
+    let (first, longest) = (backoff.text, maxBackoff.text)
     if let member = section["max_backoff"] {
       member.refuse("must not be shorter than backoff: \(longest) against \(first)")
     } else {
@@ -63,7 +59,6 @@ extension Notation<Int> {
     return Int(count)
   }
 
-  /// The status of a final response.
   static let status = Notation.text("a status", show: { .number($0) }) { text throws(Refusal) in
     guard text.utf8.count == 3, let status = Int(text), 200...599 ~= status else {
       throw Refusal("must be a status from 200 to 599")

@@ -1,7 +1,6 @@
 import Idempotency
 
 extension RouteDraft {
-  /// The members that belong to a single route.
   static let ownSchema = Schema(RouteDraft()) {
     Member("name", \.policy.name, .name(), "the route's name, which is unique").required(
       "is missing: every route needs a name of its own"
@@ -10,7 +9,6 @@ extension RouteDraft {
     Member.section("match", \.policy.match, RouteMatch.schema)
   }
 
-  /// The members of a route and of `defaults`.
   static let schema = Schema(RouteDraft()) {
     Member("upstream", \.upstream, .name("the name of an upstream"), "the name of the upstream").identity()
       .standard("the only one")
@@ -146,13 +144,9 @@ extension RouteDraft.Endpoint {
     Member("host", \.host, .word, "`any`: all hosts share their keys").identity()
   }
 
-  /// Reads the scope alone, at the request's own host, or a section.
   fileprivate mutating func read(_ value: Value) {
     guard !value.isMapping else { return value.section { Self.schema.read($0, into: &self) } }
-    let scope = value.parsed(Self.forms) { text throws(Refusal) in
-      guard let scope = RoutePolicy.Endpoint(rawValue: text) else { throw Refusal("must be \(Self.forms)") }
-      return scope
-    }
+    let scope = value.choice(Self.forms) { RoutePolicy.Endpoint(rawValue: $0) }
     if let scope { self = Self(scope: scope) }
   }
 }

@@ -5,9 +5,8 @@ import Wire
 struct RouteDefaults {
   /// All of them, for routes without a profile of their own.
   private(set) var draft = RouteDraft()
-  /// Those that are written out, without those that the profile of `defaults` sets, for routes with one of their own. A
-  /// member of that profile would outlast the change to another contract: that all clients are one caller, or that the
-  /// body does not count.
+  /// Those that are written out, for routes with a profile of their own: a member of the profile of `defaults` would
+  /// outlast the change to another contract.
   private(set) var unprofiled = RouteDraft()
 
   mutating func read(_ section: Section) {
@@ -36,7 +35,6 @@ struct RouteDraft {
 
   init() {}
 
-  /// The draft of a route that has been read.
   init(_ policy: RoutePolicy) {
     self.policy = policy
     upstream = policy.upstream.name
@@ -87,10 +85,7 @@ extension RouteDraft {
       policy.explainsMismatch = newValue.explain
     }
   }
-}
 
-// The checks that follow single members.
-extension RouteDraft {
   mutating func adopt(_ profile: RouteProfile) {
     policy.adopt(profile)
     // Its sources take the place of those of `defaults`.
@@ -107,7 +102,7 @@ extension RouteDraft {
     hasRemember = hasRemember || section["remember"] != nil
     if !hasRemember { policy.remember = Self.remember(after: policy.retention) }
     guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
-    let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
+    let (remember, retention) = (policy.remember.text, policy.retention.text)
     if let member = section["remember"] {
       member.refuse("must not be shorter than retention: \(remember) against \(retention)")
     } else if let member = section["retention"] {
@@ -124,8 +119,7 @@ extension RouteDraft {
     ["retention", "remember"].contains { reader.hasRefused("defaults.\($0)") }
   }
 
-  /// The value of `remember` if it is not given: twice the retention, and a day for a short one, after which no client
-  /// retries any more.
+  /// The value of `remember` if it is not given: twice the retention, and at least a day.
   private static func remember(after retention: Milliseconds) -> Milliseconds {
     let twice = retention > Milliseconds(TimeSpan.max.count / 2) ? TimeSpan.max : retention + retention
     return max(.seconds(24 * 3600), twice)
@@ -150,9 +144,7 @@ extension RouteDraft {
         "leaves requests unprotected: Semel forwards each of them, and only counts what it would do")
     }
   }
-}
 
-extension RouteDraft {
   /// Refuses rules that no response of the route can meet, and a number of attempts that is never reached.
   mutating func checkOutcomes(_ section: Section) {
     // A number of attempts counts for more than what the profile sets.

@@ -50,24 +50,19 @@ extension RouteMatch {
 
   private mutating func readHeaders(_ member: Value) {
     let example = "a mapping such as {X-Api-Version: \"2\"}"
-    guard let members = member.members(example) else { return }
-    if members.isEmpty { member.refuse("must name a header: write \(example)") }
-    var first: [String: Value] = [:]
-    headers = members.compactMap { name, value in
-      do throws(Refusal) {
-        let name = try Token.identityField(name)
-        if let other = first[name] {
-          let line = other.keyPosition.line
-          throw Refusal("is the same header as in line \(line), in other letters; take one of them out")
-        }
-        first[name] = value
-        return value.parsed("a header's value", Self.parseHeaderValue)
-          .map { RequiredHeader(name: name, value: $0) }
-      } catch {
-        value.refuseName(error.message)
-        return nil
+    if member.isMapping, member.names.isEmpty { member.refuse("must name a header: write \(example)") }
+    var lines: [String: Int] = [:]
+    let read = member.mapped(example) { name, value throws(Refusal) in
+      let name = try Token.identityField(name)
+      if let line = lines[name] {
+        throw Refusal("is the same header as in line \(line), in other letters; take one of them out")
+      }
+      lines[name] = value.keyPosition.line
+      return value.parsed("a header's value", Self.parseHeaderValue).map {
+        RequiredHeader(name: name, value: $0)
       }
     }
+    headers = read ?? headers
   }
 
   /// Parses the value of a required header. A value with spaces around it is refused, since it could never match.

@@ -1,7 +1,6 @@
 import Idempotency
 
 extension RoutePolicy {
-  /// The doubts about the classes of success.
   var successWarnings: [String] {
     guard isEnforced else { return [] }
     var warnings: [String] = []
@@ -19,10 +18,9 @@ extension RoutePolicy {
     return warnings
   }
 
-  /// The statuses of success with a verdict, such as `200 and others`, and the remedy; `nil` if there are none.
-  ///
-  /// 202 may be unknown, since it leaves the outcome open (RFC 9110, section 15.3.3). A rule that wants a value of a
-  /// field or a member may mean what a backend calls a failure. One that takes any value may take every success.
+  /// The statuses of success with a verdict, such as `200 and others`, and the remedy. 202 may be unknown (RFC 9110,
+  /// section 15.3.3). A rule that wants a value may mean what a backend calls a failure; one that takes any value may
+  /// take every success.
   private func successes(of verdict: OutcomeRule.Verdict) -> (statuses: String, remedy: String)? {
     let statuses = (200..<300).filter { status in
       outcomes.mayBe(verdict, whateverValues: status) && (verdict != .unknown || status != 202)
@@ -35,10 +33,7 @@ extension RoutePolicy {
         + "response says so"
     return ("\(first)\(statuses.count > 1 ? " and others" : "")", remedy)
   }
-}
 
-extension RoutePolicy {
-  /// The reason why a request may run twice behind an intermediary; `nil` if there is none.
   var intermediaryWarning: String? {
     guard isEnforced else { return nil }
     let released = OutcomeTable.ofIntermediaries.filter { outcomes[$0] == .retry }
@@ -56,18 +51,15 @@ extension RoutePolicy {
   var repeatsAfterIntermediaries: Bool {
     retries?.on.contains(where: OutcomeTable.ofIntermediaries.contains) ?? false
   }
-}
 
-extension RoutePolicy {
-  /// The reason why a late retry runs again instead of getting 409 key_expired; `nil` if there is none. An equal
-  /// payload that is the key may be wanted again.
+  /// An equal payload that is the key may be wanted again.
   var rememberWarning: String? {
     guard isEnforced, !key.from.contains(.payload), remember == retention || remember < .seconds(24 * 3600)
     else { return nil }
     let least = max(.seconds(24 * 3600), min(TimeSpan.max, retention + retention))
     return
-      "is \(TimeSpan.text(remember))\(remember == retention ? ", as long as retention" : ""): a retry that comes later "
-      + "finds no record and runs again; write \(TimeSpan.text(least)) or more, by which it gets 409 key_expired, or take "
+      "is \(remember.text)\(remember == retention ? ", as long as retention" : ""): a retry that comes later "
+      + "finds no record and runs again; write \(least.text) or more, by which it gets 409 key_expired, or take "
       + "this out for the default"
   }
 }

@@ -17,7 +17,6 @@ extension RoutePolicy {
     return warnings
   }
 
-  /// The reason why every retry has another payload.
   private static func deliveryWarning(_ name: String, _ kind: String) -> String {
     "lists \(name), which is commonly different in each delivery: every retry is a payload_mismatch then; "
       + "list \(kind) alone that are part of the operation"
@@ -34,13 +33,11 @@ extension RoutePolicy {
       + "as /amount or form:amount, or write body: none, too, if that is meant"
   }
 
-  /// The reason why two operations may be one payload.
   private static func operationWarning(_ part: PayloadPart) -> String {
     "leaves \(part.text) out, which commonly names the operation: a client that uses a key for a second operation gets "
       + "the first one's response then; leave out alone what differs in each delivery, such as query:timestamp"
   }
 
-  /// The reason why a pointer leaves nothing out.
   private static func elementWarning(_ array: String) -> String {
     "leaves \(array)/* out, and elements of an array cannot be left out, only members of objects; write \(array) for the "
       + "whole array"

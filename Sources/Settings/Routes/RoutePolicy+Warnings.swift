@@ -1,9 +1,7 @@
 import Idempotency
 
 extension RoutePolicy {
-  /// The doubts about the route's caller.
-  ///
-  /// - Parameter requestsCertificates: Whether a listener asks for client certificates.
+  /// The doubts about the route's caller. Each warning of this file is the reason for one, `nil` if there is none.
   func callerWarnings(requestsCertificates: Bool) -> [String] {
     guard idempotency != .off, let parts = caller?.parts else { return [] }
     let alternatives = parts.flatMap(\.alternatives)
@@ -30,14 +28,12 @@ extension RoutePolicy {
     return warnings
   }
 
-  /// The reason why a retry may have another caller and run again.
   private static func changeWarning(_ part: CallerPart) -> String {
     "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
       + "caller's and runs again; name what stays, such as the token's subject (jwt:sub), or an account or device header "
       + "that a gateway sets"
   }
 
-  /// The reason why a retry may have another caller although one of its parts stays; `nil` if there is none.
   private static func orderWarning(_ part: CallerPart) -> String? {
     guard let first = part.alternatives.first, first.mayChange,
       let lasting = part.alternatives.first(where: { !$0.mayChange && $0 != .address })
@@ -47,7 +43,6 @@ extension RoutePolicy {
       + "retry is another caller's and runs again, although the latter stays; write \(lasting.text) first"
   }
 
-  /// The reason why a token may count whole although a part of it is named; `nil` if there is none.
   private static func wholeWarning(_ part: CallerPart) -> String? {
     let whole = CallerPart.header("authorization")
     guard let place = part.alternatives.firstIndex(of: whole),
@@ -59,8 +54,6 @@ extension RoutePolicy {
       + "name what all of these credentials have"
   }
 
-  /// The reason why a retry without what the first delivery had is another caller's; `nil` if there is none, or another
-  /// warning says so.
   private static func absenceHint(_ part: CallerPart, isOnly: Bool) -> String? {
     guard part.alternatives.count > 1, orderWarning(part) == nil, !(isOnly && part.mayChange) else {
       return nil
@@ -78,27 +71,22 @@ extension RoutePolicy {
     return nil
   }
 
-  /// The reason why a retry may have another caller and run again.
   private static func optionalWarning(_ part: CallerPart) -> String {
     "has the optional part \(part.text): where a client signs in, or gets that, between two deliveries, the retry is "
       + "another caller's and runs again; make only that optional which all deliveries of an intent have or lack, such as "
       + "header?:Stripe-Account"
   }
 
-  /// The reason why every retry with another token has another caller and runs again.
   private static func tokenWarning(_ part: CallerPart) -> String {
     "has the part \(part.text), which is different in each token: where a client refreshes its token between two "
       + "deliveries, the retry is another caller's and runs again; name what stays, such as the token's subject (jwt:sub)"
   }
 
-  /// The reason why every retry has another caller and runs again.
   private static func deliveryWarning(_ part: CallerPart) -> String {
     "has the part \(part.text), which is commonly different in each delivery: every retry is another caller's then, "
       + "and runs again; name what stays, such as the token's subject (jwt:sub), or an account header that a gateway sets"
   }
 
-  /// The reason why another client may get a caller's responses.
-  ///
   /// A signature is different in each delivery, so that the field that holds it would refuse all requests.
   private static func proofWarning(_ parts: [CallerPart]) -> String {
     let isSigned = parts.flatMap(\.alternatives).contains(.signingKey)
@@ -109,22 +97,17 @@ extension RoutePolicy {
       + "such as \(proof)"
   }
 
-  /// The reason why a retry may have another caller and run again.
   private static func anonymousWarning(_ parts: [CallerPart]) -> String {
     "counts a missing part as an empty one (anonymous: allow) beside others (\(parts.map(\.text).joined(separator: ", "))): "
       + "where one of them comes or goes between two deliveries, as a cookie does, the retry is another caller's and runs "
       + "again; name one part that all deliveries of an intent have"
   }
 
-  /// The reason why all clients are one caller.
   private static func keyWarning(_ part: CallerPart) -> String {
     "its only part is \(part.text), which carries the key: all clients are one caller then, and whoever sends "
       + "another client's key gets its response; name a field that says who the client is"
   }
-}
 
-extension RoutePolicy {
-  /// The reason why a platform's connected accounts share their keys; `nil` if there is none.
   var accountHint: String? {
     guard isProtected, profile == .stripe, let caller, !caller.isShared,
       !caller.alternatives.contains(.header("stripe-account"))
@@ -135,7 +118,6 @@ extension RoutePolicy {
       + "or another part that says whose account it is"
   }
 
-  /// The reason why several customers share their keys; `nil` if there is none.
   var hostWarning: String? {
     guard isProtected, endpointHost == .any, let host = match.host, host.hasPrefix("*.") else { return nil }
     return
@@ -144,13 +126,11 @@ extension RoutePolicy {
       + "or write host: own"
   }
 
-  /// The reason why many clients are one caller.
   private static func commonWarning(_ parts: [CallerPart]) -> String {
     "has no part but \(parts.map(\.text).joined(separator: " and ")), of which many clients send the same: these are one "
       + "caller then, and whoever sends another client's key gets its response; name a field that says who the client is"
   }
 
-  /// The reasons why retries have other keys and run again, one for each part of a source that belongs to one delivery.
   var keySourceWarnings: [String] {
     guard isProtected else { return [] }
     return key.from.flatMap(\.parts).filter(\.changesWithDelivery).map { part in
@@ -159,7 +139,6 @@ extension RoutePolicy {
     }
   }
 
-  /// The reason why two operations may be one; `nil` if there is none.
   var placeholderWarning: String? {
     guard isProtected, key.placeholders == .accept, key.from != [.payload] else { return nil }
     return
@@ -167,11 +146,9 @@ extension RoutePolicy {
       + "key gets one operation's response for another, or payload_mismatch; write placeholders: refuse"
   }
 
-  /// The methods whose requests commonly have no body: in one of GET, HEAD or DELETE it has no meaning (RFC 9110,
-  /// section 9.3), and one of TRACE must have none.
+  /// The methods whose requests commonly have no body (RFC 9110, section 9.3).
   static let bodilessMethods: Set<String> = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]
 
-  /// The reason why the route's requests commonly have no key; `nil` if there is none.
   var bodyKeyWarning: String? {
     guard isProtected, !match.methods.isEmpty, match.methods.allSatisfy(Self.bodilessMethods.contains),
       key.from.allSatisfy({ $0.parts.contains(where: \.needsBody) })
@@ -182,10 +159,7 @@ extension RoutePolicy {
       + "(\(key.from.map(\.text).joined(separator: ", "))): requests of these methods commonly have none, and such a "
       + "request \(end); take keys from a header or the query"
   }
-}
 
-extension RoutePolicy {
-  /// The doubts about keys that are payloads.
   var keyWarnings: [String] {
     guard isProtected, key.from.contains(.payload) else { return [] }
     if recipe.leavesOutBody {
@@ -204,10 +178,7 @@ extension RoutePolicy {
     }
     return []
   }
-}
 
-extension RoutePolicy {
-  /// The reason why requests with a key may go unprotected as preflights; `nil` if there is none.
   var preflightWarning: String? {
     guard isProtected, match.methods.contains("OPTIONS"),
       let source = key.from.first(where: \.fitsPreflight)
@@ -217,10 +188,7 @@ extension RoutePolicy {
       + "(with Origin and Access-Control-Request-Method, without a body) is never protected, and runs at each delivery "
       + "even with such a key; take keys from a header, or take OPTIONS out"
   }
-}
 
-extension RoutePolicy {
-  /// The reason why the route's retries are never made; `nil` if there is none.
   var retryWarning: String? {
     guard isEnforced, let retries else { return nil }
     if maxAttempts == 1 {
@@ -233,17 +201,15 @@ extension RoutePolicy {
       + "or retries: off"
   }
 
-  /// The reason why an unknown outcome never leads to a retry or a query; `nil` if there is none.
   var unknownWarning: String? {
     guard isEnforced, onUnknown != .hold, unknownRetention <= upstream.settle else { return nil }
-    let (kept, settle) = (TimeSpan.text(unknownRetention), TimeSpan.text(upstream.settle))
+    let (kept, settle) = (unknownRetention.text, upstream.settle.text)
     return
       "has no effect, because an unknown outcome is kept for unknown_retention (\(kept)), and nothing runs before "
       + "settle (\(settle)) has passed: the key gets 409 key_expired; write unknown_retention: \(settle) and more, or a "
       + "shorter settle at upstreams.\(upstream.name)"
   }
 
-  /// The reason why responses are never replayed; `nil` if there is none.
   var responseWarning: String? {
     guard isEnforced, maxResponseBody == 0 else { return nil }
     return
@@ -277,15 +243,12 @@ extension CallerPart {
     }
   }
 
-  /// Whether the value is a claim of which each token has another one (RFC 7519, section 4.1). It may be named by a
-  /// JSON pointer.
+  /// Whether each token has another value of the claim (RFC 7519, section 4.1), which a JSON pointer may name.
   fileprivate var changesWithToken: Bool {
     guard case .jwt(let claim, _) = self else { return false }
     return ["exp", "nbf", "iat", "jti"].contains(claim.hasPrefix("/") ? String(claim.dropFirst()) : claim)
   }
-}
 
-extension CallerPart {
   /// Whether many clients commonly send the same value: that of their software, of a page or of the body's form.
   fileprivate var isOfManyClients: Bool {
     if case .either(let parts) = self { return parts.contains(where: \.isOfManyClients) }
@@ -317,9 +280,8 @@ extension CallerPart {
 }
 
 extension KeySource {
-  /// Whether the value commonly belongs to one delivery alone, as that of a caller's part. Request ids are made for
-  /// retries where an API defines them (`PayPal-Request-Id`, `X-Client-Request-ID`); `X-Request-Id` is what gateways
-  /// write into each delivery.
+  /// Whether the value commonly belongs to one delivery alone. `PayPal-Request-Id` and the like are made for retries;
+  /// `X-Request-Id` is what gateways write into each delivery.
   fileprivate var changesWithDelivery: Bool {
     switch self {
     case .header(let name):
@@ -348,30 +310,25 @@ extension RoutePolicy {
       } || name.hasPrefix("x-hub-signature")
   }
 
-  /// The reason why a crash blocks keys for long; `nil` if there is none.
   var leaseWarning: String? {
     guard isEnforced, lease > Self.longLease, lease > timeToResponse else { return nil }
     return
-      "is \(TimeSpan.text(lease)): where a node ends in the middle of a request, its key is refused as in_flight "
+      "is \(lease.text): where a node ends in the middle of a request, its key is refused as in_flight "
       + "for that long; a lease is renewed while its node lives, and 30s are enough"
   }
 
   private static var longLease: Milliseconds { .seconds(3600) }
-}
 
-extension RoutePolicy {
-  /// The reason why a request may run again while its first run is still under way; `nil` if there is none.
-  ///
   /// After a time-out, `settle` counts from the end of `response_timeout`. If the owner's node ends before, it counts
   /// from the lapse of the lease. A settle as long as `response_timeout` covers both.
   var takeOverWarning: String? {
     guard isEnforced, onUnknown != .hold, timeToResponse > lease, timeToResponse > upstream.settle else {
       return nil
     }
-    let (response, settle) = (TimeSpan.text(timeToResponse), TimeSpan.text(upstream.settle))
-    return "with on_unknown: \(onUnknown.rawValue), a lease of \(TimeSpan.text(lease)) is shorter than the "
+    let (response, settle) = (timeToResponse.text, upstream.settle.text)
+    return "with on_unknown: \(onUnknown.rawValue), a lease of \(lease.text) is shorter than the "
       + "response_timeout of \(response): where a node ends in the middle of a request, the lease lapses and settle "
-      + "(\(settle)) counts from then on, so that the request may run again \(TimeSpan.text(lease + upstream.settle)) "
+      + "(\(settle)) counts from then on, so that the request may run again \((lease + upstream.settle).text) "
       + "after it began, while its first run is still under way; write lease: \(response) or more, or settle: "
       + "\(response) or more at upstreams.\(upstream.name)"
   }

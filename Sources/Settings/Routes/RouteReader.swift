@@ -1,25 +1,25 @@
 import Idempotency
+import TLS
 
 /// Reads `defaults` and `routes`, and checks each route against the rest of the document.
 struct RouteReader {
-  /// The upstreams that could be read.
-  let upstreams: [String: UpstreamSettings]
+  /// All other members, as they were read.
+  private let settings: Settings
+  private let document: Section
   /// The names of all upstreams in the file, including those with an error.
-  let upstreamNames: [String]
-  let bodyMemory: Int
-  /// The member that sets `bodyMemory`; `nil` for the default.
-  let bodyMemoryMember: Value?
-  let storeTimeout: Milliseconds?
-  let underscores: Underscores
-  /// Whether a listener asks for client certificates.
-  let requestsCertificates: Bool
-  /// Whether the document says how tokens are verified.
-  let namesTokenKeys: Bool
-  /// The issuer that tokens must have; `nil` for any.
-  let issuer: String?
+  private let upstreamNames: [String]
+  private let requestsCertificates: Bool
 
-  /// Reads `defaults`, then `routes`.
-  func read(_ document: Section) -> [RoutePolicy] {
+  init(_ settings: Settings, _ document: Section) {
+    (self.settings, self.document) = (settings, document)
+    upstreamNames = document["upstreams"]?.names ?? []
+    requestsCertificates = settings.listen.contains { $0.tls?.clientCA != nil }
+  }
+
+  private var bodyMemory: Int { settings.limits.bodyMemory }
+  private var storeTimeout: Milliseconds { settings.store.timeout }
+
+  func read() -> [RoutePolicy] {
     var defaults = RouteDefaults()
     var inherited = InheritedMembers()
     document["defaults"]?.section { section in
@@ -53,11 +53,12 @@ struct RouteReader {
 
     /// Warns at the first of a route's members, or at the inherited one, of which the same warning is not given again.
     mutating func warn(
-      _ warnings: [String], _ route: Section, _ names: String..., or inherited: String? = nil
+      _ warnings: [String?], _ route: Section, _ names: String..., or inherited: String? = nil
     ) {
       let member = names.lazy.compactMap { route[$0] }.first
       guard let place = member ?? section?[inherited ?? names[0]] else { return }
-      for warning in warnings where member != nil || given.insert("\(place.path) \(warning)").inserted {
+      for case let warning? in warnings
+      where member != nil || given.insert("\(place.path) \(warning)").inserted {
         place.warn(warning)
       }
     }
@@ -68,39 +69,35 @@ struct RouteReader {
     }
   }
 
-  /// Warns of the doubts about a route, each at the member that it is about.
   private func warn(
     of policy: RoutePolicy, _ section: Section, _ item: Value, _ inherited: inout InheritedMembers
   ) {
-    let callers = policy.callerWarnings(requestsCertificates: requestsCertificates)
-    inherited.warn(callers, section, "caller")
-    inherited.warn([policy.accountHint].compactMap(\.self), section, "caller", "profile", or: "profile")
-    inherited.warn([policy.hostWarning].compactMap(\.self), section, "endpoint")
+    inherited.warn(
+      policy.callerWarnings(requestsCertificates: requestsCertificates), section, "caller")
+    inherited.warn([policy.accountHint], section, "caller", "profile", or: "profile")
+    inherited.warn([policy.hostWarning], section, "endpoint")
     for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
-    inherited.warn(policy.keySourceWarnings + [policy.placeholderWarning].compactMap(\.self), section, "key")
+    inherited.warn(policy.keySourceWarnings + [policy.placeholderWarning], section, "key")
     guard !item.hasFault else { return }
     inherited.warn(
-      [policy.takeOverWarning].compactMap(\.self), section, "lease", "on_unknown", "response_timeout",
-      or: "on_unknown")
+      [policy.takeOverWarning], section, "lease", "on_unknown", "response_timeout", or: "on_unknown")
     if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
     if let warning = policy.bodyKeyWarning { section["match"]?.warn(warning) }
     let retries = inherited.section?["retries"] == nil ? "max_attempts" : "retries"
-    inherited.warn([policy.retryWarning].compactMap(\.self), section, "retries", "max_attempts", or: retries)
-    inherited.warn(
-      [policy.unknownWarning].compactMap(\.self), section, "unknown_retention", "on_unknown", or: "on_unknown"
-    )
+    inherited.warn([policy.retryWarning], section, "retries", "max_attempts", or: retries)
+    inherited.warn([policy.unknownWarning], section, "unknown_retention", "on_unknown", or: "on_unknown")
     inherited.warn(policy.successWarnings, section, "outcomes")
     // A profile's classes are meant, but for the retries that are added to them.
     if section["profile"] == nil || section["outcomes"] != nil {
-      inherited.warn([policy.intermediaryWarning].compactMap(\.self), section, "outcomes")
+      inherited.warn([policy.intermediaryWarning], section, "outcomes")
     } else if policy.repeatsAfterIntermediaries {
-      inherited.warn([policy.intermediaryWarning].compactMap(\.self), section, "retries")
+      inherited.warn([policy.intermediaryWarning], section, "retries")
     }
-    inherited.warn([policy.responseWarning].compactMap(\.self), section, "max_response_body")
+    inherited.warn([policy.responseWarning], section, "max_response_body")
     inherited.warn(policy.fingerprintWarnings, section, "fingerprint")
-    inherited.warn([policy.leaseWarning].compactMap(\.self), section, "lease")
-    inherited.warn([policy.rememberWarning].compactMap(\.self), section, "remember")
-    inherited.warn([policy.forwardKeyWarning].compactMap(\.self), section, "forward_key", "behind")
+    inherited.warn([policy.leaseWarning], section, "lease")
+    inherited.warn([policy.rememberWarning], section, "remember")
+    inherited.warn([policy.forwardKeyWarning], section, "forward_key", "behind")
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
@@ -139,7 +136,7 @@ struct RouteReader {
     checkGraphQL(draft, section)
     checkToken(draft, section)
     if draft.policy.caller?.parts.contains(where: \.isOfToken) == true {
-      draft.policy.caller?.issuer = issuer
+      draft.policy.caller?.issuer = settings.jwt?.rules.issuer
     }
     checkUnderscores(draft, section)
     check(draft, section)
@@ -164,8 +161,7 @@ struct RouteReader {
     }
   }
 
-  /// Refuses a route that would take mutations away from the routes that protect them, together with all that may be
-  /// one.
+  /// Refuses a route that would take mutations away from the routes that protect them.
   private func checkGraphQL(_ draft: RouteDraft, _ section: Section) {
     guard draft.policy.match.graphql != nil, draft.policy.idempotency == .off, section.isSound("idempotency")
     else { return }
@@ -175,7 +171,7 @@ struct RouteReader {
 
   /// Refuses a route whose caller is in a token that nobody could verify.
   private func checkToken(_ draft: RouteDraft, _ section: Section) {
-    guard !namesTokenKeys, draft.policy.idempotency != .off,
+    guard document["jwt"] == nil, draft.policy.idempotency != .off,
       let part = draft.policy.caller?.parts.first(where: \.isOfToken)
     else { return }
     (section["caller"] ?? section.value).refuse(
@@ -183,20 +179,20 @@ struct RouteReader {
         + "top, or another of its sources")
   }
 
-  /// Refuses a protected route if a field that identifies its requests does not reach the backend, which would
-  /// otherwise act on other values than Semel.
+  /// Refuses a protected route if a field that identifies its requests does not reach the backend.
   private func checkUnderscores(_ draft: RouteDraft, _ section: Section) {
-    guard underscores == .drop, draft.policy.isProtected else { return }
+    guard settings.underscores == .drop, draft.policy.isProtected else { return }
     guard let name = draft.policy.identityHeaders.first(where: { $0.contains("_") }) else { return }
     section.value.refuse(
       "goes by the header \(name), which does not reach the backend because of its underscore; "
         + "write underscores: pass at the top")
   }
 
-  /// Refuses to choose a route by a field that the backend does not see. Routes are matched before such fields are
-  /// dropped.
+  /// Refuses to choose a route by a field that the backend does not see: it is dropped after the choice.
   private func checkUnderscores(ofHeaders headers: Value) {
-    guard underscores == .drop, !headers.hasFault, let members = headers.members("a mapping") else { return }
+    guard settings.underscores == .drop, !headers.hasFault, let members = headers.members("a mapping") else {
+      return
+    }
     for (name, value) in members where name.contains("_") {
       value.refuseName(
         "does not reach the backend because of its underscore; write underscores: pass at the top, "
@@ -204,8 +200,7 @@ struct RouteReader {
     }
   }
 
-  /// Checks the rules between a member of this section and another part of the document. An error in `defaults` is
-  /// reported once, at its place there.
+  /// Checks rules with other parts of the document. An error in `defaults` is reported once, at its place there.
   private func check(_ draft: RouteDraft, _ section: Section) {
     if let upstream = section["upstream"], let name = draft.upstream, !upstream.hasFault,
       !upstreamNames.isEmpty, !upstreamNames.contains(name)
@@ -213,11 +208,9 @@ struct RouteReader {
       let near = Suggestion.nearest(to: name, in: upstreamNames)
       upstream.refuse("names no upstream; \(near.map { "did you mean \($0)?" } ?? allowedUpstreams)")
     }
-    if let storeTimeout, let lease = section["lease"], !lease.hasFault,
-      draft.policy.lease.count < storeTimeout.count * 2
-    {
+    if let lease = section["lease"], !lease.hasFault, draft.policy.lease.count < storeTimeout.count * 2 {
       lease.refuse(
-        "must be at least twice the store's timeout, which is \(TimeSpan.text(storeTimeout)): "
+        "must be at least twice the store's timeout, which is \(storeTimeout.text): "
           + "else one slow reply uses it up")
     }
     check(section["max_request_body"], draft.policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
@@ -226,19 +219,17 @@ struct RouteReader {
     warnOfTransfer(section["max_response_body"], draft.policy.maxResponseBody)
   }
 
-  /// Warns of responses that take longer than the store's timeout over a connection of a gigabit, if others use a
-  /// fraction of it.
+  /// Warns of responses that take longer than the store's timeout over a connection of a gigabit.
   private func warnOfTransfer(_ member: Value?, _ size: Int) {
     let bytesPerMillisecond = 10 << 10
-    guard let member, !member.hasFault, size <= bodyMemory / 4, let storeTimeout,
+    guard let member, !member.hasFault, size <= bodyMemory / 4,
       size / bytesPerMillisecond > storeTimeout.count
     else { return }
     member.warn(
-      "may take longer to reach the store than store.timeout, \(TimeSpan.text(storeTimeout)): such a response is "
+      "may take longer to reach the store than store.timeout, \(storeTimeout.text): such a response is "
         + "neither stored nor replayed; raise that")
   }
 
-  /// Checks a body's limit against `limits.body_memory` and the part of it that such bodies may take.
   private func check(_ member: Value?, _ size: Int, _ part: String, _ share: Int) {
     guard let member, !member.hasFault else { return }
     if size > bodyMemory {
@@ -254,26 +245,23 @@ struct RouteReader {
     of policy: RoutePolicy, _ section: Section, _ inherited: inout InheritedMembers
   ) {
     guard policy.isProtected else { return }
-    if policy.maxRequestBody > bodyMemory / 4 * 3, inherited.isFirstWithout("max_request_body", section) {
-      warnOfDefault("max_request_body", policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
+    let limits = [
+      ("max_request_body", policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3),
+      ("max_response_body", policy.maxResponseBody, "a quarter", bodyMemory / 4),
+    ]
+    for (name, size, part, share) in limits where size > share && inherited.isFirstWithout(name, section) {
+      document["limits"]?["body_memory"]?.warn(
+        "\(part) of it, \(ByteSize.text(share)), is less than the default of \(name), \(ByteSize.text(size)): "
+          + "a larger body never finds room; raise this, or write a lower \(name)")
     }
-    if policy.maxResponseBody > bodyMemory / 4, inherited.isFirstWithout("max_response_body", section) {
-      warnOfDefault("max_response_body", policy.maxResponseBody, "a quarter", bodyMemory / 4)
-    }
-  }
-
-  private func warnOfDefault(_ name: String, _ size: Int, _ part: String, _ share: Int) {
-    bodyMemoryMember?.warn(
-      "\(part) of it, \(ByteSize.text(share)), is less than the default of \(name), \(ByteSize.text(size)): "
-        + "a larger body never finds room; raise this, or write a lower \(name)")
   }
 
   private func upstream(of draft: RouteDraft, _ section: Section) -> UpstreamSettings? {
-    if let name = draft.upstream { return upstreams[name] }
+    if let name = draft.upstream { return settings.upstreams[name] }
     if upstreamNames.count > 1, section.isSound("upstream"), !section.reader.hasRefused("defaults.upstream") {
       section.refuseMissing("upstream", "is missing: there are several; \(allowedUpstreams)")
     }
-    return upstreamNames.first.flatMap { upstreams[$0] }
+    return upstreamNames.first.flatMap { settings.upstreams[$0] }
   }
 
   private var allowedUpstreams: String { "write \(upstreamNames.asAlternatives)" }

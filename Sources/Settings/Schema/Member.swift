@@ -3,14 +3,10 @@ import Idempotency
 /// The effect of another value in a file that is read again.
 enum Reload: String, Sendable { case live, restart }
 
-/// One member of a section, and the only place that knows its name, its values, its effect at a reload and its help.
-///
-/// Its default is the content in `Schema.defaults`.
+/// One member of a section, with its name, values, effect at a reload and help. `Schema.defaults` has its default.
 struct Member<Root: Sendable>: Sendable {
   let name: String
-  /// The allowed values in words.
   let values: String
-  /// The description in the reference.
   let help: String
   private(set) var reload = Reload.live
   /// The case in which requests find their records by the member; `nil` for never, empty for always.
@@ -33,7 +29,6 @@ struct Member<Root: Sendable>: Sendable {
   private var adoptValue: @Sendable (inout Root, Root) -> Void
   private var partChanges: @Sendable (Root, Root) -> [String] = { _, _ in [] }
 
-  /// A member that `read` reads.
   init<Content: Equatable & Sendable>(
     _ name: String, _ path: any WritableKeyPath<Root, Content> & Sendable, values: String, _ help: String,
     show: @escaping @Sendable (Content) -> Shown?, read: @escaping @Sendable (inout Root, Value) -> Void
@@ -55,7 +50,6 @@ struct Member<Root: Sendable>: Sendable {
     }
   }
 
-  /// A member that may be absent.
   init<Content: Equatable & Sendable>(
     _ name: String, _ path: any WritableKeyPath<Root, Content?> & Sendable, _ notation: Notation<Content>,
     _ help: String
@@ -74,7 +68,6 @@ struct Member<Root: Sendable>: Sendable {
   }
 }
 
-// Members that are sections.
 extension Member {
   /// A section whose members have defaults.
   static func section<Part: Equatable>(
@@ -138,10 +131,7 @@ extension Member {
     member.parts = schema.rows.map { $0.within("\(name)[]") }
     return member
   }
-}
 
-// The properties that few members have.
-extension Member {
   private func with(_ change: (inout Member) -> Void) -> Member {
     var member = self
     change(&member)
@@ -156,18 +146,14 @@ extension Member {
     }
   }
 
-  /// The same member, by which requests find their records.
   func identity(_ condition: String = "") -> Member { with { $0.identity = condition } }
 
-  /// The same member with its default in words.
   func standard(_ words: String) -> Member { with { $0.standard = words } }
 
-  /// The same member, without which a section is refused.
   func required(_ message: String) -> Member {
     with { ($0.missing, $0.standard) = (message, "required") }
   }
 
-  /// The same member, which one kind of section alone has.
   func only(_ kind: String) -> Member { with { $0.kind = kind } }
 
   /// The same member, after which `body` runs, whether a file has the member or not.
@@ -175,23 +161,16 @@ extension Member {
     with { $0.afterwards = body }
   }
 
-  /// The same member, with the members of its section in the reference.
   func parts(_ rows: [ReferenceRow], within section: String? = nil) -> Member {
     with { $0.parts = rows.map { $0.within(section ?? name) } }
   }
 
-  /// The same member, shown in its own way.
   func showing(_ show: @escaping @Sendable (Root) -> Shown?) -> Member { with { $0.show = show } }
-}
 
-// The uses of a member, by its schema.
-extension Member {
   func read(_ value: Value, into root: inout Root) { readValue(&root, value) }
 
-  /// Runs what follows the member.
   func finish(_ section: Section, _ root: inout Root) { afterwards(&root, section) }
 
-  /// The content; `nil` if there is none to be shown.
   func shown(_ root: Root) -> Shown? { show(root) }
 
   /// The paths of what differs and cannot change before a restart.

@@ -10,8 +10,6 @@ struct Notation<Content: Sendable>: Sendable {
 }
 
 extension Notation {
-  /// A text with rules of its own.
-  ///
   /// - Parameters:
   ///   - wanted: The expected value for error messages, such as `a name`.
   ///   - values: The allowed values in the reference, if `wanted` does not say them.
@@ -22,7 +20,13 @@ extension Notation {
     Notation(values: values ?? wanted, read: { $0.parsed(wanted, parse) }, show: show)
   }
 
-  /// A list of different elements.
+  static func choice(
+    _ wanted: String, show: @escaping @Sendable (Content) -> Shown?,
+    choose: @escaping @Sendable (String) -> Content?
+  ) -> Notation {
+    Notation(values: wanted, read: { $0.choice(wanted, choose) }, show: show)
+  }
+
   static func list<Element: Hashable>(
     _ wanted: String, of element: String, show: @escaping @Sendable (Element) -> Shown,
     parse: @escaping @Sendable (String) throws(Refusal) -> Element
@@ -31,7 +35,6 @@ extension Notation {
       values: wanted, read: { $0.list(wanted, of: element, parse) }, show: { .list($0.map(show)) })
   }
 
-  /// The same notation for a member that may be absent.
   var optional: Notation<Content?> {
     Notation<Content?>(values: values, read: { read($0).map(Optional.some) }, show: { $0.flatMap(show) })
   }
@@ -44,18 +47,12 @@ extension Notation<Int> {
     ) { text throws(Refusal) in try number(text, in: range) }
   }
 
-  /// One of a few numbers.
   static func integer(_ numbers: [Int]) -> Notation {
-    let words = numbers.map(String.init).asAlternatives
-    return .text(words, show: { .number($0) }) { text throws(Refusal) in
-      guard let number = numbers.first(where: { String($0) == text }) else {
-        throw Refusal("must be \(words)")
-      }
-      return number
+    .choice(numbers.map(String.init).asAlternatives, show: { .number($0) }) { text in
+      numbers.first { String($0) == text }
     }
   }
 
-  /// A size in bytes.
   static func size(_ range: ClosedRange<Int>) -> Notation {
     let bounds = (ByteSize.text(range.lowerBound), ByteSize.text(range.upperBound))
     return .text("a size such as 64KiB", values: "\(bounds.0) to \(bounds.1)", show: { .size($0) }) {
@@ -88,28 +85,24 @@ extension Notation<Int?> {
 extension Notation<Milliseconds> {
   static func duration(atLeast min: Milliseconds = 0, atMost max: Milliseconds = TimeSpan.max) -> Notation {
     let bounds = [
-      min > 1 ? "from \(TimeSpan.text(min))" : min > 0 ? "above 0s" : nil,
-      max < TimeSpan.max ? "up to \(TimeSpan.text(max))" : nil,
+      min > 1 ? "from \(min.text)" : min > 0 ? "above 0s" : nil,
+      max < TimeSpan.max ? "up to \(max.text)" : nil,
     ]
     let values = (["a duration"] + bounds.compactMap(\.self)).joined(separator: " ")
     return .text("a duration such as 30s", values: values, show: { .span($0) }) { text throws(Refusal) in
       let span = try TimeSpan.parse(text)
-      guard span >= min else { throw Refusal("must be at least \(TimeSpan.text(min))") }
-      guard span <= max else { throw Refusal("must be at most \(TimeSpan.text(max))") }
+      guard span >= min else { throw Refusal("must be at least \(min.text)") }
+      guard span <= max else { throw Refusal("must be at most \(max.text)") }
       return span
     }
   }
 }
 
 extension Notation<Bool> {
-  static let flag = Notation.text("true or false", show: { .flag($0) }) { text throws(Refusal) in
-    guard let flag = Bool(text) else { throw Refusal("must be true or false") }
-    return flag
-  }
+  static let flag = Notation.choice("true or false", show: { .flag($0) }) { Bool($0) }
 }
 
 extension Notation<ConfigurationChange.Digest?> {
-  /// A change's digest, or `false` for none.
   static let acceptance = Notation.text(
     "the digest of a change", values: "the digest of a refused change, or `false`",
     show: { $0.map { .text($0.text) } ?? .flag(false) }
@@ -125,18 +118,12 @@ extension Notation<ConfigurationChange.Digest?> {
 }
 
 extension Notation where Content: RawRepresentable<String> & CaseIterable {
-  /// A word of a closed list.
   static var word: Notation {
-    let words = Content.allCases.map(\.rawValue).asAlternatives
-    return .text(words, show: { .word($0) }) { text throws(Refusal) in
-      guard let content = Content(rawValue: text) else { throw Refusal("must be \(words)") }
-      return content
-    }
+    .choice(Content.allCases.map(\.rawValue).asAlternatives, show: { .word($0) }) { Content(rawValue: $0) }
   }
 }
 
 extension Notation<String> {
-  /// A text that is not empty.
   static func text(_ wanted: String) -> Notation {
     .text(wanted, show: { .text($0) }) { text throws(Refusal) in
       guard !text.isEmpty else { throw Refusal("must not be empty: write \(wanted)") }
@@ -144,7 +131,6 @@ extension Notation<String> {
     }
   }
 
-  /// The name of an upstream, a route or the like.
   static func name(_ wanted: String = "a name") -> Notation {
     .text(wanted, show: { .text($0) }) { text throws(Refusal) in try Identifier.parse(text) }
   }

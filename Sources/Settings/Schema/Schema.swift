@@ -1,7 +1,5 @@
-/// The members of one kind of section, in the order in which they are read, shown and described.
-///
-/// Reading, `/v1/config`, reloads, suggestions for unknown names and the reference go by it, so that a new member is one
-/// entry.
+/// The members of one kind of section, in the order in which they are read, shown and described. All that is done with
+/// settings goes by it, so that a new member is one entry.
 struct Schema<Root: Sendable>: Sendable {
   /// A section that sets nothing.
   let defaults: Root

@@ -1,11 +1,8 @@
 import Idempotency
 import Wire
 
-/// A part of the configuration as shown to an operator: JSON with the members, words and units of the file, so that it
-/// could be written there.
-///
-/// Each member of a schema states what is shown of it. Reflection is not used, so that nothing secret or internal is
-/// included by accident.
+/// A part of the configuration as shown to an operator: JSON with the members, words and units of the file. Each member
+/// of a schema states what is shown of it, so that nothing secret is included by accident.
 enum Shown {
   case text(String)
   case number(Int)
@@ -24,12 +21,11 @@ enum Shown {
     }
   }
 
-  static func span(_ span: Milliseconds) -> Shown { .text(TimeSpan.text(span)) }
+  static func span(_ span: Milliseconds) -> Shown { .text(span.text) }
   static func size(_ bytes: Int) -> Shown { .text(ByteSize.text(bytes)) }
   static func word(_ choice: some RawRepresentable<String>) -> Shown { .text(choice.rawValue) }
   static func texts(_ texts: [String]) -> Shown { .list(texts.map(Shown.text)) }
-  /// A path or a URL with its query, in which only names and the placeholder of a request's id are revealed: the rest
-  /// may be a secret.
+  /// A path or URL, in whose query only names and the placeholder of a request's id are shown: the rest may be secret.
   static func target(_ text: String) -> Shown {
     guard let mark = text.firstIndex(of: "?") else { return .text(text) }
     let query = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
@@ -48,15 +44,6 @@ enum Shown {
 
   /// A placeholder, which reveals only that the secret is set.
   static func secret(_ secret: Secret) -> Shown { .text(secret.description) }
-}
-
-extension Shown: ExpressibleByDictionaryLiteral {
-  typealias Key = String
-  typealias Value = Shown?
-
-  init(dictionaryLiteral members: (String, Shown?)...) {
-    self = .members(members.map(Member.init))
-  }
 }
 
 extension Shown {

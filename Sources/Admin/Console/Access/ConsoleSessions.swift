@@ -2,18 +2,16 @@ import HTTPTypes
 import Hummingbird
 import Platform
 import Synchronization
+import Wire
 
-/// The sessions of browsers that have logged in, in memory: a restart ends them.
-///
-/// A session keeps the token that it was made with, which decides anew at each request: a token that was replaced ends
-/// its sessions.
+/// The sessions of browsers, in memory. Each keeps its token, which decides anew at each request: a token that was
+/// replaced ends its sessions.
 final class ConsoleSessions: Sendable {
   private struct Session {
     let token: String
     let madeAt: ContinuousClock.Instant
   }
 
-  /// The name of the cookie.
   static let cookie = "semel_console"
   /// The lifetime of a session: a working day.
   static let lifetime = Duration.seconds(12 * 3600)
@@ -25,13 +23,9 @@ final class ConsoleSessions: Sendable {
   /// A name that nobody can guess: 256 random bits in hexadecimal digits.
   static func randomName() -> String {
     var entropy = Entropy()
-    return (0..<4).map { _ in
-      let digits = String(entropy.next() as UInt64, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
+    return (0..<4).map { _ in (entropy.next() as UInt64).hexText }.joined()
   }
 
-  /// Begins a session, and returns the value of its cookie.
   func begin(token: String) -> String {
     let name = Self.randomName()
     sessions.withLock { sessions in
@@ -93,7 +87,7 @@ struct ConsoleMiddleware: RouterMiddleware {
     + "the section admin."
 
   private func role(of request: Request) -> AdminAccess.Role? {
-    guard access.needsToken else { return console.options.operate ? .operate : .read }
+    guard access.needsToken else { return console.operate ? .operate : .read }
     if let token = TokenMiddleware.token(of: request) { return access.role(ofToken: token) }
     guard let cookie = request.cookies[ConsoleSessions.cookie] else { return nil }
     return console.sessions.token(of: cookie.value).flatMap { access.role(ofToken: $0) }

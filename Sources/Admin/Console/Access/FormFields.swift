@@ -2,7 +2,6 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The fields of a form that a page has sent.
 struct FormFields {
   /// The maximum size of a form: a response that an operator states, and more.
   private static let maxBytes = 1 << 20
@@ -20,7 +19,7 @@ struct FormFields {
     do {
       fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: bytes))
     } catch {
-      throw AdminError(.badRequest, "The form cannot be read.")
+      throw AdminError.bad("The form cannot be read.")
     }
   }
 
@@ -30,7 +29,6 @@ struct FormFields {
     return text.isEmpty ? nil : text
   }
 
-  /// The text of a field as it was written.
   func whole(_ name: String) -> String { fields[name] ?? "" }
 }
 

@@ -11,10 +11,7 @@ struct Chart {
 
   /// Stacked columns: a sample a column, the oldest at the left.
   ///
-  /// - Parameters:
-  ///   - title: The sentence that stands for the picture.
-  ///   - span: The names of the time axis's two ends and its middle.
-  ///   - unit: The unit of the numbers, such as *requests in 5 s*.
+  /// - Parameter span: The names of the time axis's two ends and its middle.
   func columns(_ samples: [[Int]], title: String, span: [String], unit: String) -> String {
     let highest = Self.ceiling(samples.map { $0.reduce(0, +) }.max() ?? 0)
     let plot = Self.height - Self.top - Self.bottom
@@ -73,11 +70,7 @@ struct Chart {
     return "<ul class=\"legend\">\(items.joined())</ul>"
   }
 
-  /// The numbers of a chart for those who do not see it.
-  ///
-  /// - Parameters:
-  ///   - fold: The number of samples of a row.
-  ///   - label: Returns a row's name by its number.
+  /// The numbers of a chart for those who do not see it, `fold` samples in a row.
   static func table(_ samples: [[Int]], fold: Int, label: (Int) -> String) -> String {
     let head = CountSeries.all.map { "<th class=\"num\">\($0.name)</th>" }.joined()
     let rows = stride(from: 0, to: samples.count, by: fold).enumerated().map { number, start in

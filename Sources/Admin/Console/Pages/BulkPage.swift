@@ -13,7 +13,7 @@ struct BulkPage {
     guard let route = form["route"] else { throw AdminError(.badRequest, "Choose a route.") }
     _ = try await admin.currentRoutes().route(named: route)
     guard let age = form["older"].flatMap(Words.parsed) else {
-      throw AdminError(.badRequest, "An age is a number of seconds, or one with s, m, h or d: 15m.")
+      throw AdminError.bad("An age is a number of seconds, or one with s, m, h or d: 15m.")
     }
     let (found, hasMore) = try await admin.unknownRecords(of: route, olderThan: age)
     guard let first = found.first else {
@@ -41,10 +41,10 @@ struct BulkPage {
       throw AdminError(.conflict, "This count is too old, or was used already: count them again.")
     }
     guard let reason = form["reason"] else {
-      throw AdminError(.badRequest, "Give a reason, for the audit log.")
+      throw AdminError.bad("Give a reason, for the audit log.")
     }
     guard form["number"] == "\(seen.records.count)" else {
-      throw AdminError(.badRequest, "The number typed is not \(seen.records.count): nothing was changed.")
+      throw AdminError.bad("The number typed is not \(seen.records.count): nothing was changed.")
     }
     guard let plan = console.plans.take(name) else {
       throw AdminError(.conflict, "This count was used already: count them again.")

@@ -2,7 +2,6 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The pages of the console.
 enum ConsolePage: String, CaseIterable, Sendable {
   case now, records, record, matches, bulk, routes, live, audit, configuration, login, error
 
@@ -45,7 +44,6 @@ func view(_ values: KeyValuePairs<String, Any?>) -> View {
   Dictionary(uniqueKeysWithValues: values.map { ($0.key, $0.value ?? false) })
 }
 
-/// The parts that all pages of one request share.
 struct ConsoleFrame {
   private let console: Console
   private let role: AdminAccess.Role?
@@ -59,7 +57,6 @@ struct ConsoleFrame {
 
   var mayOperate: Bool { role == .operate }
 
-  /// The response with a page.
   func page(
     _ page: ConsolePage, _ content: View, title: String? = nil, refreshes: Bool = false,
     status: HTTPResponse.Status = .ok

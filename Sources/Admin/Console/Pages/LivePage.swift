@@ -16,7 +16,6 @@ struct LivePage {
   let console: Console
   let frame: ConsoleFrame
 
-  /// The lines that a reader wants.
   private struct Filter: Sendable {
     let route: String
     let outcome: String
@@ -81,20 +80,13 @@ struct LivePage {
     return response
   }
 
-  /// The progress of one stream.
   private struct Follower: Sendable {
     let journal: RequestJournal
     let frame: ConsoleFrame
     let filter: Filter
-    /// The number of the next event.
     var next: Int
-    private var omitted = 0
-    /// The looks since the last text.
-    private var silence = LivePage.maxSilence
-
-    init(journal: RequestJournal, frame: ConsoleFrame, filter: Filter, next: Int) {
-      (self.journal, self.frame, self.filter, self.next) = (journal, frame, filter, next)
-    }
+    var omitted = 0
+    var silence = LivePage.maxSilence
 
     /// The text for what has come since the last look; empty for none.
     mutating func look() -> String {
@@ -123,7 +115,6 @@ extension RequestDocument {
   private static let bad: Set = ["unknown", "lost", "not_stored", "cut"]
   private static let good: Set = ["executed", "replayed", "passed", "reported"]
 
-  /// The event as a line of the table.
   var line: View {
     let verdict = outcome ?? event
     let named: [(String, String?)] = [

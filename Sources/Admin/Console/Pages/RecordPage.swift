@@ -6,7 +6,6 @@ import Telemetry
 
 /// One record: where it stands, what its next delivery gets, what was seen of it, and what can be done.
 struct RecordPage {
-  /// The maximum length of a body that is shown, in bytes.
   private static let maxBody = 64 << 10
   private static let notices = [
     "applied": "Resolved as applied: the next delivery gets the response that you stated.",
@@ -25,9 +24,8 @@ struct RecordPage {
     return try await page(done.flatMap { Self.notices[$0] }, body: nil)
   }
 
-  /// Shows the page with the body of the recorded response.
   func showBody(_ context: AdminContext) async throws -> Response {
-    guard console.options.bodies else {
+    guard console.showsBodies else {
       throw AdminError(.forbidden, "Bodies are shown where the configuration has ui: {bodies: true}.")
     }
     guard let response = try await admin.recordedResponse(of: id, by: context.peer) else {
@@ -40,7 +38,7 @@ struct RecordPage {
     let form = try await FormFields(of: request)
     guard let outcome = form["outcome"].flatMap(ResolutionDocument.Outcome.init), let reason = form["reason"]
     else {
-      throw AdminError(.badRequest, "Give a reason, for the audit log.")
+      throw AdminError.bad("Give a reason, for the audit log.")
     }
     var document = ResolutionDocument(outcome: outcome)
     document.reason = reason
@@ -57,19 +55,17 @@ struct RecordPage {
 
   func forget(_ request: Request, _ context: AdminContext) async throws -> Response {
     guard let reason = try await FormFields(of: request)["reason"] else {
-      throw AdminError(.badRequest, "Give a reason, for the audit log.")
+      throw AdminError.bad("Give a reason, for the audit log.")
     }
     _ = try await admin.forget(id, by: context.peer, reason: reason)
     return frame.redirect(to: "/records/\(id.text)?done=forgotten")
   }
 
-  /// The header fields of a form, a line each.
   private static func fields(_ text: String) throws(AdminError) -> [String: String]? {
     var fields: [String: String] = [:]
     for line in text.split(whereSeparator: \.isNewline) where !String(line).trimmingSpaces.isEmpty {
       guard let colon = line.firstIndex(of: ":") else {
-        throw AdminError(
-          .badRequest, "A header field is a name, a colon and a value: Content-Type: application/json.")
+        throw AdminError.bad("A header field is a name, a colon and a value: Content-Type: application/json.")
       }
       fields[String(line[..<colon]).trimmingSpaces] = String(line[line.index(after: colon)...]).trimmingSpaces
     }
@@ -123,7 +119,7 @@ struct RecordPage {
       fact("Sealed", record.sealed == true ? "yes, by the client's key" : nil),
       fact("Recorded", record.recordedAt), fact("Replayed until", record.expiresAt),
     ].compactMap(\.self)
-    let mayShow = console.options.bodies && frame.mayOperate && record.fields != nil
+    let mayShow = console.showsBodies && frame.mayOperate && record.fields != nil
     return view([
       "facts": facts, "body": body.map { Self.text($0.body) },
       "offers_body": mayShow && body == nil && (record.bodyBytes ?? 0) > 0,
@@ -138,7 +134,6 @@ struct RecordPage {
   }
 }
 
-// The timeline.
 extension RecordPage {
   private func events(of record: RecordDocument) -> [View] {
     var events: [(time: String, view: View)] = []
@@ -180,10 +175,7 @@ extension RecordPage {
     ]
     return named.compactMap { name, value in value.map { "\(name) \($0)" } }.joined(separator: ", ")
   }
-}
 
-// The acts on a record.
-extension RecordPage {
   private func actions(_ record: RecordDocument, _ danger: String?) async -> View {
     let isUsed = record.stated == true && isUsed(since: record.recordedAt)
     let amends = record.stated == true && ["completed", "released"].contains(record.state)

@@ -17,17 +17,17 @@ struct RecordsPage {
     let query = try request.parameters("state", "route", "older", "cursor")
     let (state, route) = (query["state"] ?? "", query["route"] ?? "")
     let older = query["older"] ?? ""
-    guard Self.states.contains(where: { $0.0 == state }) else {
-      throw AdminError(.badRequest, "There is no such state.")
-    }
+    try require(Self.states.contains(where: { $0.0 == state }), "There is no such state.")
     guard let age = older.isEmpty ? 0 : Words.parsed(older) else {
-      throw AdminError(.badRequest, "An age is a number of seconds, or one with s, m, h or d: 15m.")
+      throw AdminError.bad("An age is a number of seconds, or one with s, m, h or d: 15m.")
     }
-    let filter = OpenFilter(
-      state: state.isEmpty ? nil : state, route: route.isEmpty ? nil : route, olderThan: age)
     let list = try await console.recordAdmin.list(
       after: query["cursor"].flatMap { $0.isEmpty ? nil : $0 }, span: Self.span,
-      isWalk: state == RecordDocument.unreadable, where: filter.matches)
+      isWalk: state == RecordDocument.unreadable
+    ) { record in
+      (state.isEmpty || record.state == state) && (route.isEmpty || record.route == route)
+        && (age == 0 || (record.unknownForSeconds ?? record.ageSeconds ?? 0) >= age.inSeconds)
+    }
     let next = list.next.map {
       "state=\(state)&route=\(route.queryValue)&older=\(older.queryValue)&cursor=\($0.queryValue)"
     }
@@ -79,11 +79,9 @@ struct RecordsPage {
   private func searches(for text: String, byCaller: Bool, cursor: String?) async throws -> [RecordSearch] {
     if byCaller {
       let digests = await console.recordAdmin.callerDigests(of: text)
-      guard !digests.isEmpty else {
-        throw AdminError(
-          .badRequest,
-          "No route knows callers by one part that can have this value: use `semel key show --caller`.")
-      }
+      try require(
+        !digests.isEmpty,
+        "No route knows callers by one part that can have this value: use `semel key show --caller`.")
       return digests.map { RecordSearch(callerDigest: $0, cursor: cursor) }
     }
     if text.utf8.count == 8, text.allSatisfy({ $0.isHexDigit && $0.isASCII }) {

@@ -1,7 +1,6 @@
 import Idempotency
 import Telemetry
 
-/// The texts of spans, numbers and ids on pages.
 enum Words {
   static func span(_ span: Milliseconds) -> String { self.span(seconds: span.inSeconds) }
 
@@ -30,12 +29,10 @@ enum Words {
     "\(number(count)) \(count == 1 ? one : many)"
   }
 
-  /// The beginning of an id, enough to tell it from others on a page.
   static func short(_ id: String) -> String { id.count > 12 ? "\(id.prefix(10))…" : id }
 
   static func state(_ state: String) -> String { state.replacing("_", with: " ") }
 
-  /// The time of day of a time as documents have it.
   static func time(_ text: String) -> String { String(text.dropFirst(11).dropLast()) }
 
   /// A time as documents have it, to the second and with a space.
@@ -70,7 +67,6 @@ extension String {
 }
 
 extension RecordDocument {
-  /// The record as a row of a table.
   var row: View {
     view([
       "id": id, "short_id": Words.short(id), "state": state, "state_name": Words.state(state),
@@ -81,7 +77,6 @@ extension RecordDocument {
   }
 }
 
-/// A line of a list of facts.
 func fact(_ name: String, _ value: String?, code: Bool = false) -> View? {
   value.map { view(["name": name, "value": $0, "code": code]) }
 }

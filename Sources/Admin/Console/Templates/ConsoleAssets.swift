@@ -1,4 +1,3 @@
-/// The files that the pages load.
 enum ConsoleAssets {
   static let icon = #"""
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="6" fill="#1f5fbf"/>

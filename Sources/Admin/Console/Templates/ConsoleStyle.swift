@@ -1,6 +1,5 @@
 extension ConsoleAssets {
-  /// A grid of eight pixels, the system's typeface, one accent. The colours of outcomes keep their meaning on all pages,
-  /// and have words or hatching beside them.
+  /// A grid of eight pixels. Outcomes have one colour on all pages, and words or hatching beside it.
   static let style = #"""
     :root {
       color-scheme: light dark;

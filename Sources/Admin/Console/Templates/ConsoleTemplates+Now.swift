@@ -22,19 +22,20 @@ extension ConsoleTemplates {
     <th>One of them</th><th>What to do</th></tr></thead>
     <tbody>
     {{#groups}}
-    {{>group}}
+    <tr>
+    <td><code>{{cause}}</code></td>
+    <td>{{group_route}}</td>
+    <td>{{upstream}}</td>
+    <td class="num">{{count}}</td>
+    <td class="num">{{oldest}}</td>
+    <td><a href="{{root}}/records/{{sample}}"><code>{{short_sample}}</code></a></td>
+    <td><a href="{{root}}/records?{{query}}">Show them</a> <span class="muted">runbook: {{runbook}}</span></td>
+    </tr>
     {{/groups}}
     </tbody></table></div>
     {{#has_rows}}
     <h3>The oldest</h3>
-    <div class="scroll" tabindex="0" role="group" aria-label="Table"><table>
-    <thead><tr><th>State</th><th>Route</th><th class="num">Age</th><th>Cause</th><th class="num">Attempt</th>
-    <th>Key</th><th>Caller</th><th>Record</th></tr></thead>
-    <tbody>
-    {{#rows}}
-    {{>row}}
-    {{/rows}}
-    </tbody></table></div>
+    {{>rows}}
     {{/has_rows}}
     {{/has_groups}}
     {{#nothing}}
@@ -68,19 +69,6 @@ extension ConsoleTemplates {
     {{/lines}}
     </ul>
     </section>
-
-    """#
-
-  static let group = #"""
-    <tr>
-    <td><code>{{cause}}</code></td>
-    <td>{{group_route}}</td>
-    <td>{{upstream}}</td>
-    <td class="num">{{count}}</td>
-    <td class="num">{{oldest}}</td>
-    <td><a href="{{root}}/records/{{sample}}"><code>{{short_sample}}</code></a></td>
-    <td><a href="{{root}}/records?{{query}}">Show them</a> <span class="muted">runbook: {{runbook}}</span></td>
-    </tr>
 
     """#
 

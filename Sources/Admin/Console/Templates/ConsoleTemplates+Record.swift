@@ -48,20 +48,6 @@ extension ConsoleTemplates {
     {{/no_body}}
     </section>
     {{/response}}
-    {{>actions}}
-
-    """#
-
-  static let facts = #"""
-    <dl>
-    {{#facts}}
-    <div><dt>{{name}}</dt><dd>{{#code}}<code>{{value}}</code>{{/code}}{{^code}}{{value}}{{/code}}</dd></div>
-    {{/facts}}
-    </dl>
-
-    """#
-
-  static let actions = #"""
     <section class="card acts" id="acts">
     <h2>{{#amends}}Undo{{/amends}}{{^amends}}Decide{{/amends}}</h2>
     {{#blocked}}
@@ -121,6 +107,15 @@ extension ConsoleTemplates {
     </details>
     {{/forgets}}
     </section>
+
+    """#
+
+  static let facts = #"""
+    <dl>
+    {{#facts}}
+    <div><dt>{{name}}</dt><dd>{{#code}}<code>{{value}}</code>{{/code}}{{^code}}{{value}}{{/code}}</dd></div>
+    {{/facts}}
+    </dl>
 
     """#
 }

@@ -19,15 +19,7 @@ extension ConsoleTemplates {
     <button>Show</button>
     </form>
     {{#has_rows}}
-    <div class="scroll" tabindex="0" role="group" aria-label="Table"><table>
-    <caption>{{caption}}</caption>
-    <thead><tr><th>State</th><th>Route</th><th class="num">Age</th><th>Cause</th><th class="num">Attempt</th>
-    <th>Key</th><th>Caller</th><th>Record</th></tr></thead>
-    <tbody>
-    {{#rows}}
-    {{>row}}
-    {{/rows}}
-    </tbody></table></div>
+    {{>rows}}
     {{/has_rows}}
     {{^has_rows}}
     <div class="empty">
@@ -60,7 +52,15 @@ extension ConsoleTemplates {
 
     """#
 
-  static let row = #"""
+  static let rows = #"""
+    <div class="scroll" tabindex="0" role="group" aria-label="Table"><table>
+    {{#caption}}
+    <caption>{{caption}}</caption>
+    {{/caption}}
+    <thead><tr><th>State</th><th>Route</th><th class="num">Age</th><th>Cause</th><th class="num">Attempt</th>
+    <th>Key</th><th>Caller</th><th>Record</th></tr></thead>
+    <tbody>
+    {{#rows}}
     <tr>
     <td><span class="state {{state}}">{{state_name}}</span></td>
     <td>{{route_text}}</td>
@@ -71,6 +71,8 @@ extension ConsoleTemplates {
     <td><code>{{caller_text}}</code></td>
     <td><a href="{{root}}/records/{{id}}"><code>{{short_id}}</code></a></td>
     </tr>
+    {{/rows}}
+    </tbody></table></div>
 
     """#
 
@@ -78,15 +80,7 @@ extension ConsoleTemplates {
     <h1>Search</h1>
     {{>search}}
     {{#has_rows}}
-    <div class="scroll" tabindex="0" role="group" aria-label="Table"><table>
-    <caption>{{caption}}</caption>
-    <thead><tr><th>State</th><th>Route</th><th class="num">Age</th><th>Cause</th><th class="num">Attempt</th>
-    <th>Key</th><th>Caller</th><th>Record</th></tr></thead>
-    <tbody>
-    {{#rows}}
-    {{>row}}
-    {{/rows}}
-    </tbody></table></div>
+    {{>rows}}
     {{/has_rows}}
     {{^has_rows}}
     <div class="empty">

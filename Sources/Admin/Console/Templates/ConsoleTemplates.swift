@@ -1,6 +1,5 @@
 import Mustache
 
-/// The templates of the pages, by their names.
 enum ConsoleTemplates {
   private static let library: MustacheLibrary = {
     MustacheContentTypes.register(HTMLText(), named: HTMLText.name)
@@ -17,10 +16,9 @@ enum ConsoleTemplates {
   }()
 
   private static let all: [String: String] = [
-    "layout": layout, "now": now, "group": group, "records": records, "record": record, "actions": actions,
-    "facts": facts, "row": row, "matches": matches, "bulk": bulk, "routes": routes, "live": live,
-    "line": line,
-    "audit": audit, "configuration": configuration, "login": login, "error": error, "search": search,
+    "layout": layout, "now": now, "records": records, "record": record, "facts": facts, "rows": rows,
+    "matches": matches, "bulk": bulk, "routes": routes, "live": live, "line": line, "audit": audit,
+    "configuration": configuration, "login": login, "error": error, "search": search,
   ]
 
   static func render(_ view: View, _ name: String) -> String {
@@ -31,11 +29,9 @@ enum ConsoleTemplates {
   }
 }
 
-/// Text in HTML, within elements and quoted attributes.
-///
-/// The library's own type replaces characters, and leaves a quotation mark that a combining mark follows, which are one
-/// character together: it would end an attribute. This one goes by scalars. Control characters, and those that change the
-/// direction of the text around them, become visible.
+/// Text in HTML, within elements and quoted attributes. The library's own type goes by characters, and leaves a
+/// quotation mark with a combining mark, which would end an attribute. This one goes by scalars. Control characters,
+/// and those that change the direction of text, become visible.
 struct HTMLText: MustacheContentType {
   static let name = "SCALARS"
 

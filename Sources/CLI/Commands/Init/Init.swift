@@ -3,7 +3,6 @@ import Foundation
 import Glibc
 import Settings
 
-/// `semel init`: a configuration to start from.
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Write a commented configuration to start from.",
@@ -22,9 +21,7 @@ struct Init: ParsableCommand {
   var path = "/**"
 
   func validate() throws {
-    guard !file.isEmpty, file != "-" else {
-      throw ValidationError("give the name of the file to write, such as semel.yaml")
-    }
+    try require(!file.isEmpty && file != "-", "give the name of the file to write, such as semel.yaml")
   }
 
   func run() throws {
@@ -37,11 +34,9 @@ struct Init: ParsableCommand {
     switch failure(writing: text) {
     case nil: break
     case EEXIST:
-      StandardError.print("semel: \(file) exists; give another name, or move it away")
-      throw ExitCode.failure
+      throw failed("\(file) exists; give another name, or move it away")
     default:
-      StandardError.print("semel: \(file) cannot be written: its folder must exist, and be yours to write to")
-      throw ExitCode.failure
+      throw failed("\(file) cannot be written: its folder must exist, and be yours to write to")
     }
     if holdsLogin {
       StandardError.print(
@@ -51,7 +46,6 @@ struct Init: ParsableCommand {
     printNextCommands()
   }
 
-  /// A fault of the configuration as one of the option that it comes from.
   private static func fault(by issue: SettingsIssue) -> String {
     switch issue.path {
     case "upstreams.backend.url": "--upstream: \(issue.message)"
@@ -75,11 +69,9 @@ struct Init: ParsableCommand {
       """)
   }
 
-  /// Whether the store's URL has a user or a password.
   private var holdsLogin: Bool { !store.hasPrefix("unix:") && store.contains("@") }
 
-  /// Writes the file, which must not exist yet, and which nobody else may read if it holds a login. Returns the error's
-  /// number; `nil` on success.
+  /// Writes the new file, which nobody else may read if it holds a login. Returns the error's number; `nil` for none.
   private func failure(writing text: String) -> Int32? {
     let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(holdsLogin ? 0o600 : 0o666))
     guard descriptor >= 0 else { return errno }
@@ -91,7 +83,6 @@ struct Init: ParsableCommand {
     return EIO
   }
 
-  /// A text as one word of a shell, with quotes where it needs them.
   private static func shellWord(_ text: String) -> String {
     let isPlain = text.allSatisfy { character in
       character.isASCII && (character.isLetter || character.isNumber || "/._-:@%+,".contains(character))
@@ -101,16 +92,13 @@ struct Init: ParsableCommand {
 
   private var sampleFields: String { "-H 'Authorization: Bearer alice' -H 'Idempotency-Key: order-1'" }
 
-  /// A path that the route takes.
   private var samplePath: String {
     path.replacing("/**", with: "/orders").replacing("{", with: "").replacing("}", with: "")
   }
 }
 
-/// The configuration that `semel init` writes.
 struct StarterConfiguration {
   let upstream: String
-  /// `embedded`, or the URL of a Redis.
   let store: String
   let path: String
 

@@ -18,12 +18,8 @@ struct AdminCall: ParsableArguments {
   var tokenFile: String?
 
   func validate() throws {
-    guard admin != "" else {
-      throw ValidationError("--admin is empty: give the listener's URL, such as \(Self.defaultURL)")
-    }
-    guard tokenFile != "" else {
-      throw ValidationError("--token-file is empty: give the path of the file with the token")
-    }
+    try require(admin != "", "--admin is empty: give the listener's URL, such as \(Self.defaultURL)")
+    try require(tokenFile != "", "--token-file is empty: give the path of the file with the token")
   }
 
   private var url: String { Self.url(admin) }
@@ -32,7 +28,6 @@ struct AdminCall: ParsableArguments {
 
   /// The file of the token that a start makes by the configurations of `semel init` and of the package.
   static let madeToken = "semel.token"
-  /// The working directory of the package's service and of the image.
   static let stateFolder = "/var/lib/semel"
 
   /// The token of a Semel on this machine, where this user may read it. Another machine is sent no token unasked.
@@ -45,23 +40,18 @@ struct AdminCall: ParsableArguments {
   /// The admin listener that an option names; without the option the one of the environment, else the default.
   static func url(_ option: String?) -> String { option ?? variable("SEMEL_ADMIN") ?? defaultURL }
 
-  /// Prints that a listener was not reached, and which option names another one.
   static func printUnreachable(_ url: String, _ failure: any Error) {
     StandardError.print(
       "semel: \(url) does not respond: \(failure); --admin or SEMEL_ADMIN names another listener")
   }
 
-  /// Returns a variable of the environment; an empty one counts as none.
   private static func variable(_ name: String) -> String? {
     ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Sends a request about one record, and returns the record's document as it came. Prints the reason and ends the
-  /// command if the listener refuses, or responds with anything but such a document.
+  /// Sends a request about one record, and returns its document. Ends the command, with the reason, if there is none.
   ///
-  /// - Parameters:
-  ///   - body: The JSON of the request.
-  ///   - id: The record's id; `nil` if the response is what states it.
+  /// - Parameter id: The record's id; `nil` if the response is what states it.
   func record(_ method: String, _ path: String, body: [UInt8]? = nil, id: String? = nil) throws -> Data {
     let document = try send(method, path, body: body)
     guard Self.isRecord(document, id) else { throw otherListener }
@@ -80,7 +70,6 @@ struct AdminCall: ParsableArguments {
     return id.map { RecordID(text: $0) == found } ?? true
   }
 
-  /// The JSON of a request.
   static func json(of document: some Encodable) throws -> [UInt8] {
     Array(try JSONEncoder().encode(document))
   }
@@ -95,8 +84,7 @@ struct AdminCall: ParsableArguments {
     return Data(response.body)
   }
 
-  /// Sends a request and returns the response, whatever its status. Prints the reason and ends the command if there is
-  /// none.
+  /// Sends a request and returns the response, whatever its status. Ends the command, with the reason, without one.
   func exchange(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> HTTPCall.Response {
     var call = HTTPCall(url: url + path)
     call.method = method
@@ -114,17 +102,14 @@ struct AdminCall: ParsableArguments {
     }
   }
 
-  /// Ends the command, and prints the names of the routes, if the running configuration has none of this name. Records
-  /// of an earlier configuration's routes are found by the list.
+  /// Ends the command, and prints the names of the routes, if the running configuration has none of this name.
   func checkRoute(_ name: String) throws {
     let names = try read(RunningRoutes.self, from: send("GET", "/v1/config")).names
     guard !names.contains(name) else { return }
-    StandardError.print("semel: there is no route \(name); there are: \(names.joined(separator: ", "))")
-    throw ExitCode.failure
+    throw failed("there is no route \(name); there are: \(names.joined(separator: ", "))")
   }
 
-  /// Prints the names of the routes if the running configuration has none of this name, which may be an earlier one's.
-  /// Prints nothing where the listener does not list them.
+  /// Prints the routes' names if none is of this name, which may be an earlier one's, and the listener has them.
   func remarkUnknownRoute(_ name: String) throws {
     let response = try exchange("GET", "/v1/config")
     guard response.status == 200,
@@ -135,7 +120,6 @@ struct AdminCall: ParsableArguments {
       "semel: no route \(name) is configured; there are: \(names.joined(separator: ", "))")
   }
 
-  /// The routes of the running configuration.
   private struct RunningRoutes: Decodable {
     struct Route: Decodable { let name: String }
 
@@ -159,21 +143,15 @@ struct AdminCall: ParsableArguments {
   var otherListener: ExitCode { Self.otherListener(url) }
 
   /// Prints that a response is not from the admin listener, and returns the command's end.
+  @discardableResult
   static func otherListener(_ url: String) -> ExitCode {
-    printOtherListener(url)
-    return .failure
+    failed("the response of \(url) is not from Semel's admin listener: give that listener's URL with --admin")
   }
 
-  private static func printOtherListener(_ url: String) {
-    StandardError.print(
-      "semel: the response of \(url) is not from Semel's admin listener: give that listener's URL with --admin"
-    )
-  }
-
-  /// Prints the listener's reason to refuse a request.
   func printRefusal(_ response: HTTPCall.Response) {
-    guard !Self.isForClients(response), let text = reason(response) else {
-      return Self.printOtherListener(url)
+    guard let text = reason(response) else {
+      Self.otherListener(url)
+      return
     }
     StandardError.print("semel: \(response.status == 401 ? tokenAdvice : text)")
   }
@@ -186,22 +164,16 @@ struct AdminCall: ParsableArguments {
     return "\(url) does not take the token in \(tokenPath): the one in its token_file is another"
   }
 
-  /// Whether a refusal is one of the client listener's, or of another Semel before the backend.
-  private static func isForClients(_ response: HTTPCall.Response) -> Bool {
-    struct Problem: Decodable { let type: String }
-    let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
-    return problem?.type.hasPrefix("/.well-known/idempotency#") == true
-  }
-
   /// The listener's reason to refuse a request; `nil` if the response cannot be the admin listener's, which has these
-  /// paths and methods, and no types of problems.
+  /// paths, and no types of problems. A type of Semel's is that of a listener for clients.
   private func reason(_ response: HTTPCall.Response) -> String? {
     struct Problem: Decodable {
-      let detail: String
+      let detail: String?
       let type: String?
     }
     if let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)) {
-      return problem.type == nil ? problem.detail : nil
+      if problem.type?.hasPrefix("/.well-known/idempotency#") == true { return nil }
+      if let detail = problem.detail { return problem.type == nil ? detail : nil }
     }
     guard ![404, 405].contains(response.status), response.status >= 400 else { return nil }
     let text = String(decoding: response.body, as: UTF8.self)
@@ -216,7 +188,6 @@ struct AdminCall: ParsableArguments {
     StandardError.print("semel: warning: \(warning)")
   }
 
-  /// Prints a document, indented.
   static func show(_ json: Data) {
     let object = try? JSONSerialization.jsonObject(with: json)
     let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -2,15 +2,11 @@ import ArgumentParser
 import Calls
 import Foundation
 
-/// The resolution of many unknown outcomes as not applied: counted, confirmed, and then made one by one, each with its
-/// own entry in the audit log.
+/// The resolution of many unknown outcomes as not applied: counted, confirmed, and then made one by one.
 struct BulkResolution {
-  /// The maximum number of records that one command resolves.
   static let maxRecords = 1000
 
-  /// The name of the route; `nil` for all.
   let route: String?
-  /// The minimum time for which the outcome has been unknown.
   let seconds: Double
   let isConfirmed: Bool
   let call: AdminCall
@@ -39,8 +35,7 @@ struct BulkResolution {
         + "\(Table.age(oldest)): \(Self.effect(on: wanted))")
     if chosen.count < wanted.count { print("this command resolves the first \(chosen.count)") }
     guard isConfirmed || confirm(chosen.count) else {
-      StandardError.print("semel: nothing was changed")
-      throw ExitCode.failure
+      throw failed("nothing was changed")
     }
     try resolve(chosen)
   }
@@ -57,14 +52,12 @@ struct BulkResolution {
     return "the next delivery of each key will run\(rest)"
   }
 
-  /// Asks for the number, which nobody types by accident.
   private func confirm(_ count: Int) -> Bool {
     print("type \(count) to resolve as not applied: ", terminator: "")
     fflush(nil)
     return readLine()?.trimmingCharacters(in: .whitespaces) == "\(count)"
   }
 
-  /// The end of one record's resolution.
   private enum End {
     case resolved
     /// Another attempt has been made since the record was listed. Nobody has looked at that one, so it is left.

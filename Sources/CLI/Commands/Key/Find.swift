@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 
 extension Key {
-  /// `semel key find`: the records of a key, of all its callers, or those of a caller.
   struct Find: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Find the records of a key, of every caller, without anyone's token.",
@@ -35,9 +34,7 @@ extension Key {
       guard !key.isEmpty || keyDigest != nil || callerDigest != nil else {
         throw ValidationError("give --key, --key-digest or --caller-digest")
       }
-      guard key.isEmpty || keyDigest == nil else {
-        throw ValidationError("give --key or --key-digest, not both")
-      }
+      try require(key.isEmpty || keyDigest == nil, "give --key or --key-digest, not both")
       for (name, digest) in [("--key-digest", keyDigest), ("--caller-digest", callerDigest)] {
         guard let digest, !Self.isDigest(digest) else { continue }
         throw ValidationError("\(name) is the eight hexadecimal digits that the log shows")
@@ -99,7 +96,6 @@ extension Key {
       show(sorted, parts[0].part, isWhole: isWhole)
     }
 
-    /// Prints all parts as one document, each record once.
     private func printJSON(_ parts: [Data]) throws {
       var whole: [String: Any] = [:]
       var records: [String: Any] = [:]
@@ -121,16 +117,15 @@ extension Key {
       } else {
         print(Self.table(records))
         let callers = Set(records.compactMap(\.callerDigest)).count
-        print("\(Self.count(records.count, "record")) of \(Self.count(callers, "caller"))")
+        print("\(counted(records.count, "record")) of \(counted(callers, "caller"))")
       }
       let place = open ? "the open records" : isWhole ? "the whole store" : "a part of the store"
       let since = first.searchedSince.map { " since \($0)" } ?? ""
       print(
-        "searched: \(place), and the latest \(Self.count(first.searchedEvents, "event")) of node \(first.node)\(since)"
+        "searched: \(place), and the latest \(counted(first.searchedEvents, "event")) of node \(first.node)\(since)"
       )
     }
 
-    /// Prints on standard error that the search has ended early, and what narrows it.
     private func remarkEnd() {
       var narrower: [String] = []
       if key.isEmpty, keyDigest == nil { narrower.append("--key") }
@@ -148,10 +143,6 @@ extension Key {
         return [record.state] + numbers + record.origin + [record.firstSeen ?? "-", record.id]
       }
       return Table.text([head] + rows)
-    }
-
-    private static func count(_ number: Int, _ noun: String) -> String {
-      "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
   }
 }

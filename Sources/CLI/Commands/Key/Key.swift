@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// `semel key`: shows and changes the records of a running Semel.
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show, find, list, forget, resolve and put the records of a running Semel.",

@@ -66,7 +66,6 @@ extension Key {
   }
 }
 
-/// The list of open records, as the admin listener gives it.
 enum RecordList {
   /// An unreadable record has only the ID and the state.
   struct Record: Codable {
@@ -94,8 +93,7 @@ enum RecordList {
     let next: String?
   }
 
-  /// All records of a state, or of each state, the oldest first, and all ages those at the end of the walk. A record
-  /// may be on two pages.
+  /// All records of a state, or of each, the oldest first, and all ages those at the end. One may be on two pages.
   static func all(state: String?, by call: AdminCall) throws -> [Record] {
     var records: [String: (record: Record, readAt: ContinuousClock.Instant)] = [:]
     var next: String?
@@ -116,8 +114,7 @@ enum RecordList {
     }
   }
 
-  /// The records of a route; all of them for `nil`. If there are none, names the routes that have some: the name may be
-  /// mistyped, or that of an earlier configuration.
+  /// The records of a route; all of them for `nil`. If there are none, names the routes that have some.
   static func of(_ route: String?, among records: [Record]) -> [Record] {
     guard let route else { return records }
     let found = records.filter { $0.route == route }
@@ -148,7 +145,6 @@ enum RecordList {
     return Table.text([head] + rows)
   }
 
-  /// The text for a part that the record does not hold.
   static let notKnown = "not known"
 }
 
@@ -163,7 +159,6 @@ extension RecordList.Record {
     return record
   }
 
-  /// Route, key, caller and node for a table.
   var origin: [String] {
     // A record with a node may still have been made without digests.
     let missing = node == nil ? RecordList.notKnown : "-"
@@ -196,7 +191,8 @@ enum Table {
   }
 }
 
+func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+
 extension String {
-  /// The text with spaces up to a length.
   func padding(to length: Int) -> String { self + String(repeating: " ", count: max(1, length - count)) }
 }

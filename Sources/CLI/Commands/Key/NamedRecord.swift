@@ -38,12 +38,10 @@ struct NamedRecord: ParsableArguments {
   /// Whether a record is named, and not all of a route, or none.
   var isComplete: Bool { route != nil && !key.isEmpty }
 
-  /// Whether nothing but perhaps the route is given.
   var hasNoParts: Bool {
     key.isEmpty && caller.isEmpty && path == nil && method == nil && host == nil
   }
 
-  /// The description of a record for the admin listener.
   struct Query: Encodable {
     var route: String
     var key: StatedKey
@@ -59,7 +57,6 @@ struct NamedRecord: ParsableArguments {
       method: method, host: host)
   }
 
-  /// The parts of the caller with their values.
   private var parts: [(String, String)] {
     caller.map { part in
       let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -67,7 +64,6 @@ struct NamedRecord: ParsableArguments {
     }
   }
 
-  /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
     let document = try call.record("POST", "/v1/records/find", body: try AdminCall.json(of: query))
     struct Found: Decodable { let state: String }
@@ -94,16 +90,13 @@ struct StatedKey: ParsableArguments {
   var parts: [String] = []
 
   func validate() throws {
-    guard !parts.contains("") else {
-      throw ValidationError("--key is empty: give the one that the client sends")
-    }
+    try require(!parts.contains(""), "--key is empty: give the one that the client sends")
   }
 
   var isEmpty: Bool { parts.isEmpty }
 }
 
 extension StatedKey: Encodable {
-  /// Encodes a text, or a list of the texts of several parts.
   func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     if parts.count == 1 { try container.encode(parts[0]) } else { try container.encode(parts) }
@@ -120,15 +113,12 @@ struct RecordSelection: ParsableArguments {
 
   @OptionGroup var named: NamedRecord
 
-  /// The route's name.
   var route: String? { named.route }
 
   func validate() throws {
     guard id != "" else { throw ValidationError("--id is empty: give the record's id") }
   }
 
-  /// Refuses a selection that is not of one record.
-  ///
   /// - Parameter takesRoute: Whether a route may stand beside an ID.
   func requireOne(takesRoute: Bool = false) throws {
     let isByID = id != nil && takesRoute && named.key.isEmpty
@@ -146,22 +136,18 @@ struct RecordSelection: ParsableArguments {
 
   var isEmpty: Bool { id == nil && route == nil && named.hasNoParts }
 
-  /// Whether all records of a route are selected.
   var isRouteAlone: Bool { id == nil && route != nil && named.hasNoParts }
 
-  /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
     guard let id else { return try named.find(by: call) }
     return try call.record("GET", Self.place(of: id), id: id)
   }
 
-  /// Returns the record's id.
   func recordID(by call: AdminCall) throws -> String {
     struct Found: Decodable { let id: String }
     return try id ?? call.read(Found.self, from: find(by: call)).id
   }
 
-  /// The path of a record on the admin listener.
   static func place(of id: String) -> String {
     let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-_"))
     return "/v1/records/" + (id.addingPercentEncoding(withAllowedCharacters: allowed) ?? id)

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 
-/// The response that an operator states.
 struct OutcomeStatement: ParsableArguments {
   @Option(help: "The status of the response.")
   var status: Int?
@@ -13,9 +12,7 @@ struct OutcomeStatement: ParsableArguments {
   var body: String?
 
   func validate() throws {
-    guard 200...599 ~= status ?? 200 else {
-      throw ValidationError("--status is that of a final response, 200 to 599")
-    }
+    try require(200...599 ~= status ?? 200, "--status is that of a final response, 200 to 599")
     for line in header where !line.contains(":") { throw ValidationError("--header is 'Name: value'") }
     if let name = Self.repeatedName(in: header) {
       throw ValidationError("--header \(name) is given twice: give it once, with a comma between its values")
@@ -28,10 +25,8 @@ struct OutcomeStatement: ParsableArguments {
     return names.enumerated().first { names[..<$0.offset].contains($0.element) }?.element
   }
 
-  /// Whether nothing is stated.
   var isEmpty: Bool { status == nil && header.isEmpty && body == nil }
 
-  /// The statement as the admin listener takes it.
   struct Resolution: Encodable {
     var outcome: String
     var status: Int?
@@ -50,7 +45,6 @@ struct OutcomeStatement: ParsableArguments {
       route: route)
   }
 
-  /// The fields of lines, by their names.
   static func members(of lines: [String]) -> [String: String] {
     lines.reduce(into: [:]) { members, line in
       let pair = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -58,9 +52,7 @@ struct OutcomeStatement: ParsableArguments {
     }
   }
 
-  /// The content of a file with a body, or of standard input.
-  ///
-  /// - Parameter option: The option that names the file.
+  /// The content of a file with a body, or of standard input, for the option that names it.
   static func content(of path: String, option: String) throws -> Data {
     if path == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
     return try InputFile.require(path, of: option)

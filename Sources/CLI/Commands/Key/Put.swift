@@ -3,7 +3,6 @@ import Calls
 import Foundation
 
 extension Key {
-  /// `semel key put`: the outcome of a request that was carried out without Semel.
   struct Put: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Record the outcome of a request that was carried out without Semel, such as by hand.",
@@ -53,9 +52,7 @@ extension Key {
         return
       }
       guard applied else { throw ValidationError("give --applied") }
-      guard outcome.status != nil else {
-        throw ValidationError("give the --status that later deliveries get")
-      }
+      try require(outcome.status != nil, "give the --status that later deliveries get")
       guard record.isComplete else { throw ValidationError("give --route, --key and --caller") }
       for line in requestHeader where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
       if let name = OutcomeStatement.repeatedName(in: requestHeader) {

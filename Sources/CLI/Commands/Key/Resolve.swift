@@ -3,7 +3,6 @@ import Foundation
 import Idempotency
 
 extension Key {
-  /// `semel key resolve`: an operator's statement about an unknown outcome, or about many.
   struct Resolve: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "State the outcome of a request for which it is unknown, or of many.",
@@ -55,44 +54,29 @@ extension Key {
       guard applied || outcome.isEmpty else {
         throw ValidationError("--not-applied leaves no response: take --status, --header and --body out")
       }
-      guard !applied || outcome.status != nil else {
-        throw ValidationError("give the --status that later deliveries get")
-      }
-      guard attempt ?? 1 >= 1 else {
-        throw ValidationError("--attempt is the number of an attempt, 1 or more")
-      }
+      try require(!applied || outcome.status != nil, "give the --status that later deliveries get")
+      try require(attempt ?? 1 >= 1, "--attempt is the number of an attempt, 1 or more")
       guard let olderThan else {
         guard !allRoutes, !yes else { throw ValidationError("--all-routes and --yes go with --older-than") }
         return try record.requireOne(takesRoute: applied)
       }
-      guard Milliseconds(text: olderThan) != nil else {
-        throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")
-      }
+      try require(
+        Milliseconds(text: olderThan) != nil, "--older-than is a time with its unit, such as 90s, 1h or 2d")
       try requireMany()
     }
 
-    /// Refuses a statement that cannot be about many records.
     private func requireMany() throws {
-      guard attempt == nil else {
-        throw ValidationError("--attempt goes with one record; --older-than takes each one's as it is listed")
-      }
-      guard notApplied else {
-        throw ValidationError("--applied goes with one record; --older-than goes with --not-applied")
-      }
-      guard !amend else {
-        throw ValidationError("--amend goes with one record; --older-than takes unknown outcomes alone")
-      }
-      guard record.isRouteAlone || record.isEmpty else {
-        throw ValidationError(
-          "--older-than takes all records of a route: leave out --id, --key, --caller, --path, --method and --host"
-        )
-      }
-      guard !allRoutes || record.route == nil else {
-        throw ValidationError("--route and --all-routes are both given: give one of the two")
-      }
-      guard allRoutes || record.route != nil else {
-        throw ValidationError("--older-than goes with --route, or with --all-routes")
-      }
+      try require(
+        attempt == nil, "--attempt goes with one record; --older-than takes each one's as it is listed")
+      try require(notApplied, "--applied goes with one record; --older-than goes with --not-applied")
+      try require(!amend, "--amend goes with one record; --older-than takes unknown outcomes alone")
+      try require(
+        record.isRouteAlone || record.isEmpty,
+        "--older-than takes all records of a route: leave out --id, --key, --caller, --path, --method and --host"
+      )
+      try require(
+        !allRoutes || record.route == nil, "--route and --all-routes are both given: give one of the two")
+      try require(allRoutes || record.route != nil, "--older-than goes with --route, or with --all-routes")
     }
 
     func run() throws {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 
-/// `semel shadow-report`: shows what a running Semel would have done on its shadowed routes.
 struct ShadowReport: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shadow-report",
@@ -63,7 +62,6 @@ struct ShadowReport: ParsableCommand {
   }
 }
 
-/// The counts of one shadowed route, as the metrics page has them.
 struct ShadowCounts: Encodable {
   /// The ends of requests that came after another one of the same intent, which the backend had run or was running.
   private static let duplicates = [
@@ -75,11 +73,9 @@ struct ShadowCounts: Encodable {
   let requests: Int
   let executed: Int
   let replayed: Int
-  /// The requests that would have waited for the outcome of another delivery.
   let waited: Int
   let passed: Int
   let unprotected: Int
-  /// The requests that would have been refused, by the code of the problem.
   let refused: [String: Int]
   /// The requests that the backend ran although it had run, or was running, an earlier one of the same intent.
   let runAgain: Int
@@ -101,8 +97,6 @@ struct ShadowCounts: Encodable {
     runAgain = Self.duplicates.reduce(0) { $0 + ends[$1, default: 0] }
   }
 
-  /// Reads the counts of all shadowed routes, by their names.
-  ///
   /// - Parameter page: The metrics page. Names of routes and ends need no escapes in it.
   static func read(_ page: String) -> [ShadowCounts] {
     var routes: [String: [String: Int]] = [:]

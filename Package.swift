@@ -167,8 +167,8 @@ let package = Package(
       "SemelAsyncHTTPClient",
       [
         "SemelClient", httpTypes, adapter("AsyncHTTPClient", "async-http-client"),
-        adapter("NIOCore", "swift-nio"),
-        adapter("NIOHTTP1", "swift-nio"), adapter("NIOPosix", "swift-nio"),
+        adapter("NIOCore", "swift-nio"), adapter("NIOHTTP1", "swift-nio"), adapter("NIOPosix", "swift-nio"),
+        adapter("NIOSSL", "swift-nio-ssl"),
       ]),
 
     module("Wire", [nioCore]),
@@ -318,6 +318,14 @@ let package = Package(
         "CLua", "CSimulation", "SimRedis", "mutant_list.py", "mutants.py", "planted", "test_simulator.py",
       ],
       swiftSettings: strict),
+    // Both packages have these tests: the clients' own builds without NIO, and tests the other transport.
+    .testTarget(
+      name: "ClientTransportTests",
+      dependencies: [
+        "SemelAsyncHTTPClient", "SemelClient", adapter("AsyncHTTPClient", "async-http-client"), httpTypes,
+      ],
+      path: "Tests/ClientTests/ClientTransportTests",
+      swiftSettings: testing + [.define("ASYNC_HTTP_CLIENT")]),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),
   ]
 )

@@ -34,9 +34,12 @@ let package = Package(
       swiftSettings: language),
     .testTarget(
       name: "SemelClientTests",
-      dependencies: ["ClientTestSupport", semelClient, urlSession, httpTypes, coreMetrics, metricsTestKit],
+      dependencies: ["ClientTestSupport", semelClient, httpTypes, coreMetrics, metricsTestKit],
       path: "SemelClientTests",
       swiftSettings: language),
+    .testTarget(
+      name: "ClientTransportTests", dependencies: [semelClient, urlSession, httpTypes],
+      path: "ClientTransportTests", swiftSettings: language),
     .executableTarget(
       name: "fault-client", dependencies: [semelClient, semelOutbox, urlSession, httpTypes, grdb],
       path: "FaultClient", swiftSettings: language),

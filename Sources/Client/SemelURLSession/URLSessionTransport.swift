@@ -35,6 +35,7 @@ public struct URLSessionTransport: Transport {
   public func send(
     _ request: HTTPRequest, body: [UInt8], timeout: Duration, maxResponseBody: Int
   ) async throws(TransportError) -> Response {
+    let timeout = timeout.asPause
     guard let urlRequest = Self.urlRequest(request, body, timeout) else {
       throw .notSent("The request has no valid URL.")
     }
@@ -50,7 +51,7 @@ public struct URLSessionTransport: Transport {
   private static func urlRequest(_ request: HTTPRequest, _ body: [UInt8], _ timeout: Duration) -> URLRequest?
   {
     guard let scheme = request.scheme, let authority = request.authority, let path = request.path,
-      let url = URL(string: "\(scheme)://\(authority)\(path)")
+      path.hasPrefix("/"), let url = URL(string: "\(scheme)://\(authority)\(path)")
     else { return nil }
     var urlRequest = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
     // Foundation on Linux takes no notice of the time that the initialiser takes.

@@ -33,6 +33,9 @@ public struct Backoff: Hashable, Sendable {
 }
 
 extension Duration {
+  /// The duration, or some 136 years: the runtime's sleep ends the process at the largest durations.
+  package var asPause: Duration { min(self, .seconds(1 << 32)) }
+
   /// The whole milliseconds of a duration; the largest number where there are more, and zero for a negative one.
   package var milliseconds: Int64 {
     let (seconds, attoseconds) = components

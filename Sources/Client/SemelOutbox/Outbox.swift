@@ -72,8 +72,8 @@ public final class Outbox: Sendable {
     self.logger = logger
     self.settings = settings
     courier = Courier(
-      origin: origin, transport: transport, policy: policy, credentials: credentials, environment: environment
-    )
+      origin: origin, transport: transport, policy: policy,
+      keeper: credentials.map { CredentialKeeper($0, clock: environment.clock) }, environment: environment)
     let hub = ChangeHub()
     self.hub = hub
     store = QueueStore(

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// A source whose tokens are numbered, and whose refresh makes the token before it invalid.
-private final class RotatingTokens: CredentialSource {
+final class RotatingTokens: CredentialSource {
   private let state = Mutex((token: 0, refreshes: 0, running: 0, mostAtOnce: 0))
 
   var refreshes: Int { state.withLock { $0.refreshes } }

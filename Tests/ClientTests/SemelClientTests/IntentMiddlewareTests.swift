@@ -69,6 +69,42 @@ struct IntentMiddlewareTests {
     #expect(sent.map { $0.0.headerFields[.idempotencyKey] } == ["order-17"])
   }
 
+  @Test func `a quoted key is kept as it is, and one that is none is refused, not replaced`() async throws {
+    var request = post
+    request.headerFields[.idempotencyKey] = "\"order-17\""
+    let (_, sent) = try await send(request, [.failure(Broken()), .success(.executed(201))])
+    #expect(sent.map { $0.0.headerFields[.idempotencyKey] } == ["\"order-17\"", "\"order-17\""])
+    for key in ["", "\"", "\"\"", "a b", "\"a\"b\""] {
+      request.headerFields[.idempotencyKey] = key
+      await #expect(throws: CallError.invalidRequest("\(key) cannot be the key of an intent.")) {
+        try await send(request, [.success(.executed(201))])
+      }
+    }
+  }
+
+  @Test func `calls through one middleware share a refresh`() async throws {
+    let tokens = RotatingTokens()
+    tokens.expire()
+    let middleware = IntentMiddleware<OnceBody>(credentials: tokens, environment: .test(TestClock()))
+    let url = try #require(URL(string: "https://api.example.com"))
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<50 {
+        group.addTask { [post] in
+          let (head, _) = try await middleware.intercept(
+            post, body: OnceBody([1]), baseURL: url, operationID: "createOrder"
+          ) { request, _, _ in
+            await Task.yield()
+            let isValid = tokens.isValid(request.headerFields[.authorization])
+            return (HTTPResponse(status: isValid ? .created : .unauthorized), nil)
+          }
+          return head.status.code
+        }
+      }
+      for try await status in group { #expect(status == 201) }
+    }
+    #expect(tokens.refreshes == 1)
+  }
+
   @Test func `a call that nobody knows the outcome of says so, with its key`() async throws {
     var request = post
     request.headerFields[.idempotencyKey] = "order-17"

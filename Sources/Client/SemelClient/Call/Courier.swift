@@ -22,14 +22,14 @@ package struct Courier: Sendable {
   private let classifier: Classifier
 
   package init(
-    origin: Origin, transport: any Transport, policy: Policy, credentials: (any CredentialSource)?,
+    origin: Origin, transport: any Transport, policy: Policy, keeper: CredentialKeeper?,
     environment: ClientEnvironment
   ) {
     self.origin = origin
     self.transport = transport
     self.policy = policy
     self.environment = environment
-    keeper = credentials.map { CredentialKeeper($0, clock: environment.clock) }
+    self.keeper = keeper
     classifier = Classifier(rules: policy.rules)
   }
 

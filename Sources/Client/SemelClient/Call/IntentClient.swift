@@ -28,9 +28,15 @@ public struct IntentClient: Sendable {
     metrics: ClientMetrics = ClientMetrics(), environment: ClientEnvironment = .system,
     logger: Logger = Logger(label: "semel.client")
   ) {
-    courier = Courier(
-      origin: origin, transport: transport, policy: policy, credentials: credentials, environment: environment
-    )
+    self.init(
+      Courier(
+        origin: origin, transport: transport, policy: policy,
+        keeper: credentials.map { CredentialKeeper($0, clock: environment.clock) }, environment: environment),
+      budgets: budgets, metrics: metrics, logger: logger)
+  }
+
+  init(_ courier: Courier, budgets: RetryBudgets, metrics: ClientMetrics, logger: Logger) {
+    self.courier = courier
     self.budgets = budgets
     self.metrics = metrics
     self.logger = logger

@@ -37,14 +37,15 @@ public struct UnknownOutcome: Error, Hashable, Sendable {
 /// methods, and its middleware passes `intercept` on to this one. Put it outside all others that repeat requests, and
 /// let none of them do so.
 ///
-/// A request with a field of the policy's `keyFields` keeps that key. Any other gets a new one per call: to survive the
+/// A request with a field of the policy's `keyFields` keeps that key, quoted or not. Any other gets a new one per call: to survive the
 /// process, an intent needs a key that the application has stored. Methods that are safe are passed through.
 public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
   /// The next middleware, or the transport.
   public typealias Next = @Sendable (HTTPRequest, Body?, URL) async throws -> (HTTPResponse, Body?)
 
   private let policy: Policy
-  private let credentials: (any CredentialSource)?
+  /// The credentials of all calls, which share a refresh.
+  private let keeper: CredentialKeeper?
   private let budgets: RetryBudgets
   private let metrics: ClientMetrics
   private let environment: ClientEnvironment
@@ -60,7 +61,7 @@ public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
     isNotSent: @escaping @Sendable (any Error) -> Bool = { _ in false }
   ) {
     self.policy = policy
-    self.credentials = credentials
+    keeper = credentials.map { CredentialKeeper($0, clock: environment.clock) }
     self.budgets = budgets
     self.metrics = metrics
     self.environment = environment
@@ -80,10 +81,11 @@ public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
     guard let origin = Origin("\(baseURL.scheme ?? "http")://\(baseURL.authority)") else {
       throw CallError.invalidRequest("\(baseURL) has no origin.")
     }
-    let transport = NextTransport<Body>(request: request, baseURL: baseURL, next: next, isNotSent: isNotSent)
-    let client = IntentClient(
-      origin: origin, transport: transport, policy: policy, credentials: credentials, budgets: budgets,
-      metrics: metrics, environment: environment, logger: logger)
+    let transport = NextTransport<Body>(
+      request: request, keyFields: policy.keyFields, baseURL: baseURL, next: next, isNotSent: isNotSent)
+    let courier = Courier(
+      origin: origin, transport: transport, policy: policy, keeper: keeper, environment: environment)
+    let client = IntentClient(courier, budgets: budgets, metrics: metrics, logger: logger)
     do {
       switch try await client.send(intent) {
       case .completed(let response, _), .rejected(let response): return Self.parts(response)
@@ -97,13 +99,23 @@ public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
   }
 
   private func intent(_ request: HTTPRequest, _ body: Body?) async throws -> Intent {
-    let given = policy.keyFields.lazy.compactMap { request.headerFields[$0] }.first.flatMap(IntentKey.init)
+    let given = try policy.keyFields.lazy.compactMap { request.headerFields[$0] }.first.map(Self.key)
     let bytes = try await body?.bytes(upTo: policy.maxRequestBody)
     let durable = IntentRequest(
       method: request.method, path: request.path ?? "/", fields: request.headerFields.withoutCredentials,
       body: bytes.map { .bytes($0) } ?? .none)
     return Intent(
       key: given ?? IntentKey(at: environment.now(), random: environment.random), request: durable)
+  }
+
+  /// The key of a field, bare or as a string of structured fields (RFC 8941). A new key in the place of one that is
+  /// neither would run the operation again.
+  private static func key(_ field: String) throws -> IntentKey {
+    let isQuoted = field.count > 2 && field.hasPrefix("\"") && field.hasSuffix("\"")
+    guard let key = IntentKey(isQuoted ? String(field.dropFirst().dropLast()) : field) else {
+      throw CallError.invalidRequest("\(field) cannot be the key of an intent.")
+    }
+    return key
   }
 
   private static func parts(_ response: Response) -> (HTTPResponse, Body?) {
@@ -114,6 +126,7 @@ public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
 /// The rest of a chain of middlewares as a transport.
 private struct NextTransport<Body: MiddlewareBody>: Transport {
   let request: HTTPRequest
+  let keyFields: [HTTPField.Name]
   let baseURL: URL
   let next: IntentMiddleware<Body>.Next
   let isNotSent: @Sendable (any Error) -> Bool
@@ -122,9 +135,13 @@ private struct NextTransport<Body: MiddlewareBody>: Transport {
     _ delivery: HTTPRequest, body: [UInt8], timeout: Duration, maxResponseBody: Int
   ) async throws(TransportError) -> Response {
     var outgoing = delivery
-    // The chain completes the request by its base's own, and sees the credentials that the call came with.
+    // The chain completes the request by its base's own. It sees the key as it was written, and the credentials that the
+    // call came with.
     outgoing.scheme = request.scheme
     outgoing.authority = request.authority
+    for name in keyFields {
+      outgoing.headerFields[name] = request.headerFields[name] ?? delivery.headerFields[name]
+    }
     for name in HTTPField.Name.credentials where outgoing.headerFields[name] == nil {
       outgoing.headerFields[name] = request.headerFields[name]
     }

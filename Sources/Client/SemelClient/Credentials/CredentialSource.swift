@@ -13,7 +13,8 @@ public protocol CredentialSource: Sendable {
   func current() async throws -> HTTPFields
   /// New credentials in the place of some that the server has refused.
   ///
-  /// No second refresh begins before this one has ended, however many calls need it.
+  /// No second refresh begins before this one has ended, however many calls need it. They wait for it even if they are
+  /// cancelled, so give it a time-out. It must not use a client of these credentials itself, which would wait for it.
   func refresh(refused: HTTPFields) async throws -> HTTPFields
 }
 

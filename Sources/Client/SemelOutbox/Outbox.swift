@@ -52,7 +52,7 @@ public final class Outbox: Sendable {
     /// The clock of leases.
     public var leaseClock = LeaseClock.system
     /// Called in the transaction that writes the end of an intent: the application's own change is written with it, or
-    /// neither is. An error undoes the transaction, which is tried again.
+    /// neither is. An error undoes both, and they are tried again.
     public var onEnd: (@Sendable (Database, QueuedIntent, QueuedOutcome) throws -> Void)?
 
     /// The default settings.
@@ -70,6 +70,9 @@ public final class Outbox: Sendable {
     self.budgets = budgets
     self.metrics = metrics
     self.logger = logger
+    var settings = settings
+    settings.leaseDuration = settings.leaseDuration.asPause
+    settings.pollInterval = settings.pollInterval.asPause
     self.settings = settings
     courier = Courier(
       origin: origin, transport: transport, policy: policy,
@@ -79,11 +82,17 @@ public final class Outbox: Sendable {
     store = QueueStore(
       policy: policy, limits: settings.limits, seal: settings.seal, environment: environment,
       leaseClock: settings.leaseClock, owner: UUID().uuidString, leaseDuration: settings.leaseDuration
-    ) { [onEnd = settings.onEnd] db, intent, outcome in
-      try onEnd?(db, intent, outcome)
+    ) { [onEnd = settings.onEnd] db, ends in
+      for end in ends {
+        do { if let intent = end.intent { try onEnd?(db, intent, end.outcome) } } catch {
+          throw EndRefused(error: error)
+        }
+      }
       db.afterNextTransaction { _ in
-        if let reason = outcome.dropReason { metrics.dropped(reason) }
-        hub.send(.ended(intent, outcome))
+        for end in ends {
+          if let reason = end.outcome.dropReason { metrics.dropped(reason) }
+          hub.send(end.change)
+        }
       }
     }
     try await write { db in try QueueSchema.migrate(db) }
@@ -125,8 +134,9 @@ public final class Outbox: Sendable {
 
   /// The end of an intent, which is waited for. It is there after a restart as well, until it is purged.
   public func outcome(of intent: QueuedIntent) async throws(OutboxError) -> QueuedOutcome {
-    let changes = hub.stream()
     while true {
+      // The end of a wait ends its stream as well, which then has no more to wait for.
+      let changes = hub.stream()
       if let outcome = try await outcomeIfEnded(of: intent) { return outcome }
       if Task.isCancelled { throw .cancelled }
       await nextEnd(of: intent, in: changes)

@@ -10,6 +10,8 @@ public enum OutboxError: Error, Hashable, Sendable {
   case bodyTooLarge(Int)
   /// The request holds credentials, which age and would be stored in clear. A `CredentialSource` applies them.
   case credentialInRequest(String)
+  /// The path does not begin with a slash: behind the server's name it might name another server.
+  case invalidPath(String)
   /// The name of `once:` belongs to an intent with another request. Sending that one in silence would lose what the
   /// user has changed.
   case onceMismatch(QueuedIntent)
@@ -18,7 +20,8 @@ public enum OutboxError: Error, Hashable, Sendable {
   /// The body cannot be sealed or opened, or the file of the body cannot be read.
   case unreadableBody(String)
   /// The row of an intent cannot be read, since something else has written to it; the queue's description. The other
-  /// intents are sent. This one is tried again every minute until its time is over, and for ever if its key is invalid.
+  /// intents are sent. This one is tried again every minute until its time is over. If its key is invalid, it ends
+  /// without a call of ``Outbox/Settings/onEnd``, which could not name it.
   case unreadableIntent(String)
   /// The task was cancelled while it waited.
   case cancelled
@@ -36,11 +39,17 @@ public enum OutboxError: Error, Hashable, Sendable {
   init(_ error: any Error) {
     switch error {
     case let error as OutboxError: self = error
+    case let refused as EndRefused: self.init(refused.error)
     case let error as DatabaseError where error.resultCode == .SQLITE_FULL: self = .diskFull
     case is CancellationError: self = .cancelled
     default: self = .database("\(error)")
     }
   }
+}
+
+/// The application's own change at the end of an intent has failed.
+struct EndRefused: Error {
+  let error: any Error
 }
 
 /// Runs a body whose errors become those of the queue.

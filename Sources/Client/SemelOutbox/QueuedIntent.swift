@@ -38,7 +38,7 @@ public enum Cancellation: Hashable, Sendable, Codable {
   case dependencyFailed(Int64)
   /// A newer change of the same object, or its deletion, made it pointless.
   case replaced(Int64)
-  /// The file of the body cannot be read any more.
+  /// The file of the body is gone. One that cannot be read for now is tried again.
   case bodyUnreadable
 }
 

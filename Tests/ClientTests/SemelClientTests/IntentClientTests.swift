@@ -140,4 +140,13 @@ struct IntentClientTests {
     let server = ScriptedServer([.success(Response(404))])
     await #expect(throws: InquiryError.refused(Response(404))) { try await client(server).state(of: intent) }
   }
+
+  @Test(arguments: ["v1/orders", "@example.org/", ""])
+  func `a path that would name another server is not sent`(path: String) async {
+    let server = ScriptedServer([.success(.executed(200))])
+    await #expect(throws: CallError.invalidRequest("The path \(path) does not begin with a slash.")) {
+      try await client(server).send(Intent(IntentRequest(method: .post, path: path)))
+    }
+    #expect(server.requests.isEmpty)
+  }
 }

@@ -112,6 +112,26 @@ struct GroupTests {
     #expect(try queue.lease().first?.intent == dependent.intent)
   }
 
+  @Test func `a second tap finds the intent into whose request a value has been put since`() throws {
+    let queue = try Queue(.sealed)
+    let list = try queue.enqueue("/lists")
+    let tap = {
+      try queue.enqueue(
+        "/lists/{semel:list}/tasks", once: "add", values: [ResponseValue("list", of: list, at: "/id")],
+        body: #"{"list":"{semel:list}"}"#)
+    }
+    let task = try tap()
+    try queue.end(
+      try #require(try queue.lease().first),
+      .completed(Response(201, [:], #"{"id":17}"#), wasReplayed: false))
+    #expect(try tap() == task)
+    let sent = try #require(try queue.lease().first)
+    #expect(try tap() == task)
+    try queue.end(sent)
+    #expect(try tap() == task)
+    #expect(throws: OutboxError.onceMismatch(task)) { try queue.enqueue("/lists/18/tasks", once: "add") }
+  }
+
   @Test(arguments: [
     QueuedOutcome.rejected(Response(422)), .unknown(nil),
     .completed(Response(201, [:], "{}"), wasReplayed: false),

@@ -7,43 +7,6 @@ import SemelClient
 import Synchronization
 import Testing
 
-/// A database, a server and a time, on which outboxes are opened as processes would.
-private final class Rig: Sendable {
-  let database: any DatabaseWriter
-  let server: ScriptedServer
-  let clock = TestClock(isManual: true)
-  private let folder: URL
-
-  init(_ server: ScriptedServer) throws {
-    self.server = server
-    folder = FileManager.default.temporaryDirectory.appending(path: "semel-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    database = try DatabaseQueue(path: folder.appending(path: "app.sqlite").path())
-    try database.write { db in try db.execute(sql: "CREATE TABLE note (text TEXT)") }
-  }
-
-  deinit { try? FileManager.default.removeItem(at: folder) }
-
-  convenience init(_ ends: [Result<Response, TransportError>]) throws { try self.init(ScriptedServer(ends)) }
-
-  func outbox(
-    _ settings: Outbox.Settings = .init(), policy: Policy = .standard, budgets: RetryBudgets = RetryBudgets(),
-    credentials: (any CredentialSource)? = nil, in database: (any DatabaseWriter)? = nil
-  ) async throws -> Outbox {
-    var settings = settings
-    settings.leaseClock = LeaseClock(elapsed: { [clock] in clock.now.offset }, boot: "boot")
-    return try await Outbox(
-      database: database ?? self.database, origin: .example, transport: server, policy: policy,
-      credentials: credentials, budgets: budgets, settings: settings, environment: .test(clock, random: nil))
-  }
-
-  var notes: [String] {
-    get throws { try database.read { db in try String.fetchAll(db, sql: "SELECT text FROM note") } }
-  }
-}
-
-private let order = IntentRequest(method: .post, path: "/v1/orders", body: .bytes([1]))
-
 struct OutboxTests {
   @Test func `an intent is sent, and its outcome is there after a restart`() async throws {
     let rig = try Rig([.success(.executed(201, "7"))])
@@ -191,6 +154,19 @@ struct OutboxTests {
     #expect(try await outbox.outcomeIfEnded(of: sent) == nil)
   }
 
+  @Test func `a cancellation that comes too late keeps the pause that the server asked for`() async throws {
+    let busy = Response(500, ["Retry-After": "600"])
+    let rig = try Rig([.success(busy), .success(Response(200, [:], #"{"state":"absent"}"#))])
+    let outbox = try await rig.outbox()
+    let intent = try await outbox.enqueue(order)
+    await outbox.runDue()
+    #expect(try await outbox.cancel(intent) == .tooLate)
+    rig.clock.advance(by: .seconds(599))
+    #expect(await outbox.runDue() == 0)
+    rig.clock.advance(by: .seconds(2))
+    #expect(await outbox.runDue() == 1)
+  }
+
   @Test func `an intent that was sent is cancelled if the server reports that nothing was executed`()
     async throws
   {
@@ -231,99 +207,19 @@ struct OutboxTests {
     #expect(rig.server.requests.isEmpty)
   }
 
-  @Test func `the application's change is written with the end, and an error of it loses nothing`()
-    async throws
-  {
-    struct Failed: Error {}
-    let failures = Mutex(2)
-    var settings = Outbox.Settings()
-    settings.onEnd = { db, _, outcome in
-      try db.execute(sql: "INSERT INTO note VALUES (?)", arguments: [outcome == .expired ? "no" : "done"])
-      if failures.withLock({ count in
-        count -= 1; return count >= 0
-      }) {
-        throw Failed()
-      }
-    }
-    let rig = try Rig([.success(.executed(201))])
-    let outbox = try await rig.outbox(settings)
-    let intent = try await outbox.enqueue(order)
-    let running = Task { await outbox.runDue() }
-    while try await outbox.outcomeIfEnded(of: intent) == nil { rig.clock.advance(by: .seconds(5)) }
-    _ = await running.value
-    #expect(try rig.notes == ["done"])
-    #expect(try await outbox.outcome(of: intent) == .completed(.executed(201), wasReplayed: false))
-    #expect(rig.server.requests.count == 1)
-  }
-
-  @Test func `a full disk is reported, and the queue goes on when there is room`() async throws {
+  @Test func `who waits for an end reads the queue once in each interval`() async throws {
     let rig = try Rig([.success(.executed(201))])
     let outbox = try await rig.outbox()
-    let safe = try await outbox.enqueue(order)
-    let pages = try await rig.database.write { db in
-      let count = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
-      return try Int.fetchOne(db, sql: "PRAGMA max_page_count = \(count)") ?? 0
-    }
-    #expect(pages > 0)
-    let large = IntentRequest(method: .post, path: "/", body: .bytes(Array(repeating: 1, count: 100_000)))
-    await #expect(throws: OutboxError.diskFull) { try await outbox.enqueue(large) }
-    try await rig.database.write { db in try db.execute(sql: "PRAGMA max_page_count = 1000000") }
-    let later = try await outbox.enqueue(large)
-    await outbox.runDue()
-    for intent in [safe, later] {
-      #expect(try await outbox.outcome(of: intent) == .completed(.executed(201), wasReplayed: false))
-    }
-  }
-
-  @Test func `with an empty budget the queue waits, and loses nothing`() async throws {
-    let rig = try Rig([.failure(.notSent("")), .failure(.notSent("")), .success(.executed(201))])
-    let outbox = try await rig.outbox(budgets: RetryBudgets(.bucket(capacity: 1)))
     let intent = try await outbox.enqueue(order)
-    for _ in 0..<3 {
-      await outbox.runDue()
-      rig.clock.advance(by: .seconds(33))
-    }
-    #expect(try await outbox.outcome(of: intent) == .completed(.executed(201), wasReplayed: false))
-  }
-
-  @Test func `in an outage an empty budget bounds how often a queue sends`() async throws {
-    let rig = try Rig([.failure(.notSent(""))])
-    var settings = Outbox.Settings()
-    settings.maxParallel = 1000
-    let outbox = try await rig.outbox(settings)
-    for _ in 0..<200 { _ = try await outbox.enqueue(order) }
-    for _ in 0..<10 {
-      await outbox.runDue()
+    let waiter = Task { try await outbox.outcome(of: intent) }
+    for interval in 1...3 {
+      while rig.clock.sleepCount < interval { await Task.yield() }
+      for _ in 0..<50 { _ = try await outbox.statistics() }
+      #expect(rig.clock.sleepCount == interval)
       rig.clock.advance(by: .seconds(1))
     }
-    // Each intent once, the 35 that the budget pays for, and those whose random pause of up to 32 s was over.
-    let sent = rig.server.requests.count
-    #expect(sent >= 235 && sent < 350)
-  }
-
-  @Test func `without credentials the queue waits, and sends under the same key once there are some`()
-    async throws
-  {
-    struct SignedOut: Error {}
-    final class Source: CredentialSource {
-      let isSignedIn = Atomic(false)
-      func current() async throws -> HTTPFields {
-        guard isSignedIn.load(ordering: .relaxed) else { throw SignedOut() }
-        return [.authorization: "Bearer t"]
-      }
-      func refresh(refused: HTTPFields) async throws -> HTTPFields { throw SignedOut() }
-    }
-    let source = Source()
-    let rig = try Rig([.success(.executed(201))])
-    let outbox = try await rig.outbox(credentials: source)
-    let intent = try await outbox.enqueue(order)
     await outbox.runDue()
-    #expect(rig.server.requests.isEmpty)
-    source.isSignedIn.store(true, ordering: .relaxed)
-    rig.clock.advance(by: .seconds(1))
-    await outbox.runDue()
-    #expect(try await outbox.outcome(of: intent) == .completed(.executed(201), wasReplayed: false))
-    #expect(rig.server.requests.map { $0.headerFields[.authorization] } == ["Bearer t"])
+    #expect(try await waiter.value == .completed(.executed(201), wasReplayed: false))
   }
 
   @Test func `changes tell an intent's way, in its order`() async throws {

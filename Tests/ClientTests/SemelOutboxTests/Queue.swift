@@ -40,13 +40,16 @@ final class Queue: Sendable {
   /// The queue as a process sees it; each has a name of its own.
   func store(
     _ owner: String = "process-1", policy: Policy = .standard, limits: QueueLimits = QueueLimits(),
-    isUnsealed: Bool = false
+    isUnsealed: Bool = false, didEnd: (@Sendable (Database, [QueueStore.End]) throws -> Void)? = nil
   ) -> QueueStore {
     QueueStore(
       policy: policy, limits: limits, seal: isUnsealed ? nil : seal, environment: environment,
       leaseClock: LeaseClock(elapsed: { [clock] in clock.now.offset }, boot: boot.withLock { $0 }),
       owner: owner, leaseDuration: .seconds(30)
-    ) { [self] _, intent, outcome in ends.withLock { $0.append((intent, outcome)) } }
+    ) { [self] db, ended in
+      try didEnd?(db, ended)
+      ends.withLock { $0 += ended.compactMap { end in end.intent.map { ($0, end.outcome) } } }
+    }
   }
 
   /// The test's time and the system's randomness: keys and leases have to differ.

@@ -233,54 +233,6 @@ struct QueueConformanceTests {
     #expect(try queue.outcome(open) == nil)
   }
 
-  @Test
-  func `sealed bodies are not readable in the file, and another queue's secret does not stop the others`()
-    throws
-  {
-    let queue = try Queue(.sealed)
-    try queue.enqueue(body: "secret-body")
-    let stored = try queue.database.read { db in try Data.fetchOne(db, sql: "SELECT body FROM semel_intent") }
-    #expect(stored?.range(of: Data("secret-body".utf8)) == nil)
-    let plain = queue.store(isUnsealed: true)
-    try queue.database.write { db in
-      _ = try plain.enqueue(.delete("/plain"), .init(), in: db)
-      let turn = try plain.lease(limit: 10, in: db)
-      #expect(turn.leased.map(\.intent.request.path) == ["/plain"] && turn.unreadable.count == 1)
-    }
-    queue.clock.advance(by: .seconds(60))
-    let bodies = try queue.lease().map(\.intent.request.body)
-    #expect(bodies.contains(.bytes([UInt8]("secret-body".utf8))))
-  }
-
-  @Test(arguments: ["key = 'a b'", "method = ''", "fields = '{'"])
-  func `a row that something else has damaged is reported, and does not stop the others`(damage: String)
-    throws
-  {
-    let queue = try Queue()
-    let damaged = try queue.enqueue()
-    let whole = try queue.enqueue()
-    try queue.database.write { db in
-      try db.execute(sql: "UPDATE semel_intent SET \(damage) WHERE id = ?", arguments: [damaged.id])
-      let turn = try queue.store().lease(limit: 10, in: db)
-      #expect(turn.leased.map(\.name) == [whole])
-      #expect(turn.unreadable.count == 1)
-      #expect(turn.unreadable.allSatisfy { if case .unreadableIntent = $0 { true } else { false } })
-    }
-  }
-
-  @Test func `an intent that lacks a value is reported, and is not sent without it`() throws {
-    let queue = try Queue()
-    let source = try queue.enqueue()
-    let later = try queue.enqueue(values: [ResponseValue("id", of: source, at: "/id")], body: "{semel:id}")
-    try queue.end(
-      try #require(try queue.lease().first), .completed(Response(201, [:], #"{"id":7}"#), wasReplayed: false))
-    try queue.database.write { db in
-      try db.execute(sql: "UPDATE semel_value SET value = NULL WHERE intent = ?", arguments: [later.id])
-      let turn = try queue.store().lease(limit: 10, in: db)
-      #expect(turn.leased.isEmpty && turn.unreadable.count == 1)
-    }
-  }
-
   @Test func `limits without an end are limits all the same`() throws {
     let queue = try Queue()
     var policy = Policy.standard

@@ -33,8 +33,12 @@ package struct Courier: Sendable {
     classifier = Classifier(rules: policy.rules)
   }
 
-  /// The reasons for which nothing was sent, and nothing will be.
-  package enum Refusal: Error, Hashable { case body(String), credentials(CredentialError) }
+  /// The reasons for which nothing was sent.
+  package enum Refusal: Error, Hashable {
+    /// The file of the body cannot be read: it is gone, or is not readable for now, as on a device that is locked.
+    case body(String, isGone: Bool)
+    case credentials(CredentialError)
+  }
 
   /// Sends an intent once, and judges the end.
   package func deliver(_ intent: Intent) async throws(Refusal) -> Verdict {
@@ -100,7 +104,9 @@ package struct Courier: Sendable {
       do {
         return [UInt8](try Data(contentsOf: URL(filePath: path)))
       } catch {
-        throw .body("The body's file cannot be read: \(error)")
+        throw .body(
+          "The body's file cannot be read: \(error)",
+          isGone: (error as? CocoaError)?.code == .fileReadNoSuchFile)
       }
     }
   }

@@ -71,7 +71,7 @@ extension Courier {
     } catch {
       switch error {
       case .credentials(let error): throw .credentials(error)
-      case .body(let reason): preconditionFailure("An inquiry has no body: \(reason)")
+      case .body(let reason, _): preconditionFailure("An inquiry has no body: \(reason)")
       }
     }
     guard let response = verdict.response else {

@@ -50,6 +50,9 @@ public struct IntentClient: Sendable {
     if let name = intent.request.credentialField {
       throw .invalidRequest("\(name) is a credential: a CredentialSource applies it to each delivery.")
     }
+    guard intent.request.hasValidPath else {
+      throw .invalidRequest("The path \(intent.request.path) does not begin with a slash.")
+    }
     let elapsed = courier.environment.clock.stopwatch()
     var lifecycle = IntentLifecycle.call(at: courier.environment.now(), policy: courier.policy)
     while true {
@@ -81,7 +84,7 @@ public struct IntentClient: Sendable {
     let verdict: Verdict
     do {
       verdict = try await courier.deliver(intent)
-    } catch .body(let reason) where !lifecycle.progress.mayHaveRun {
+    } catch .body(let reason, _) where !lifecycle.progress.mayHaveRun {
       throw .invalidRequest(reason)
     } catch .credentials(let error) where !lifecycle.progress.mayHaveRun {
       metrics.dropped("credentials")

@@ -21,7 +21,7 @@ public enum IntentBody: Hashable, Sendable, Codable {
 public struct IntentRequest: Hashable, Sendable, Codable {
   /// The method.
   public var method: HTTPRequest.Method
-  /// The path with its query, as it stands in the request line: `/v1/orders?dry_run=0`.
+  /// The path with its query, as it stands in the request line: `/v1/orders?dry_run=0`. It begins with a slash.
   public var path: String
   /// The fields, without the key and without credentials.
   public var fields: HTTPFields
@@ -88,6 +88,9 @@ public struct IntentRequest: Hashable, Sendable, Codable {
     try container.encode(fields, forKey: .fields)
     try container.encode(body, forKey: .body)
   }
+
+  /// Whether the path stays a path behind the name of a server. `@example.org/` would make that a user's name.
+  package var hasValidPath: Bool { path.hasPrefix("/") }
 
   /// The first field that must not be part of a stored request: credentials age, and would be stored in clear.
   package var credentialField: HTTPField.Name? {

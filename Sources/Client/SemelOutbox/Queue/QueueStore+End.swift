@@ -7,22 +7,24 @@ extension QueueStore {
   /// Ends an intent that has not ended, and all those that fail with it. Returns whether it had not ended.
   @discardableResult
   func end(_ id: Int64, _ outcome: QueuedOutcome, in db: Database) throws -> Bool {
-    var (hasEnded, waiting) = (false, [(id, outcome)])
+    var (ends, waiting) = ([End](), [(id, outcome)])
     while let (id, outcome) = waiting.popLast() {
       guard let row = try row("id = ? AND state < 3", [id], in: db) else { continue }
-      try write(outcome, of: row, in: db)
-      hasEnded = true
-      try didEnd(db, try name(row), outcome)
+      // A row that has lost its key ends as the others do, which it would otherwise keep from ending.
+      let name = try? name(row)
+      try write(outcome, of: row, key: name?.key, in: db)
+      ends.append(End(intent: name, outcome: outcome))
       waiting += try pass(outcome, of: id, in: db)
       if let group: String = row["grp"] {
         waiting += try advance(
           group, behind: id, outcome, GroupRule(rawValue: row["rule"]) ?? .proceed, in: db)
       }
     }
-    return hasEnded
+    if !ends.isEmpty { try didEnd(db, ends) }
+    return !ends.isEmpty
   }
 
-  private func write(_ outcome: QueuedOutcome, of row: Row, in db: Database) throws {
+  private func write(_ outcome: QueuedOutcome, of row: Row, key: IntentKey?, in db: Database) throws {
     var (ending, wasReplayed): (String, Bool?) = ("expired", nil)
     var (response, detail): (Response?, String?) = (nil, nil)
     switch outcome {
@@ -33,21 +35,23 @@ extension QueueStore {
     case .expired: break
     case .cancelled(let reason): (ending, detail) = ("cancelled", try Self.json(reason))
     }
+    // The request stays where a second tap may still have to be compared with it, and its response is sealed as it is.
+    let keepsRequest = row["once"] as String? != nil && row["body"] as Data? != nil
+    let isSealed = keepsRequest ? row["is_sealed"] as Bool : seal != nil
     var body: Data?
-    if let bytes = response?.body, !bytes.isEmpty, bytes.count <= limits.maxResponseBody {
-      body = try sealed(bytes, try key(row))
+    if let key, let bytes = response?.body, !bytes.isEmpty, bytes.count <= limits.maxResponseBody {
+      body = isSealed ? try sealed(bytes, key) : Data(bytes)
     }
-    // The request stays where a second tap may still have to be compared with it.
     try db.run(
       sql: """
         UPDATE semel_intent SET
           state = 3, lease_owner = NULL, lease_boot = NULL, lease_until = NULL, ended_at = ?, ending = ?,
-          was_replayed = ?, response_head = ?, response_body = ?, detail = ?,
+          was_replayed = ?, response_head = ?, response_body = ?, detail = ?, is_sealed = ?,
           body = CASE WHEN once IS NULL THEN NULL ELSE body END
         WHERE id = ?
         """,
       arguments: [
-        now, ending, wasReplayed, try response.map { try Self.json($0.head) }, body, detail,
+        now, ending, wasReplayed, try response.map { try Self.json($0.head) }, body, detail, isSealed,
         row["id"] as Int64,
       ])
   }
@@ -110,8 +114,9 @@ extension QueueStore {
 extension QueueStore {
   enum CancelAction {
     case cancelled
-    /// It may have been carried out: the server is asked first, while this lease keeps others from sending it.
-    case inquire(LeasedIntent)
+    /// It may have been carried out: the server is asked first, while this lease keeps others from sending it. Else it
+    /// is sent after the rest of its pause.
+    case inquire(LeasedIntent, rest: Duration)
     case tooLate
   }
 
@@ -119,7 +124,10 @@ extension QueueStore {
     guard let row = try row("id = ?", [id], in: db) else { throw OutboxError.notFound }
     switch QueueSchema.State(rawValue: row["state"]) {
     case .blocked, .ready:
-      if row["may_have_run"] as Bool { return .inquire(try leaseForInquiry(row, in: db)) }
+      if row["may_have_run"] as Bool {
+        let rest = Duration.milliseconds(max(0, row["due_at"] - now))
+        return .inquire(try leaseForInquiry(row, in: db), rest: rest)
+      }
       try end(id, .cancelled(.requested), in: db)
       return .cancelled
     case .sending, .ended, nil: return .tooLate

@@ -15,11 +15,11 @@ struct LeasedIntent: Sendable {
 }
 
 extension QueueStore {
-  /// Leases the intents to send now, at most `limit`. Those whose time is over end, and those that cannot be read are put
-  /// off: they must not keep the others from being sent.
+  /// Leases the intents to send now, at most `limit`. Those whose time is over end. Those that cannot be read, or whose
+  /// end the application refuses, are put off: they must not keep the others from being sent.
   func lease(
     limit: Int, in db: Database
-  ) throws -> (leased: [LeasedIntent], unreadable: [OutboxError]) {
+  ) throws -> (leased: [LeasedIntent], failures: [OutboxError]) {
     try takeOver(in: db)
     let now = now
     // A time that is further ahead than any pause was set by a clock that has been set back since.
@@ -31,31 +31,25 @@ extension QueueStore {
         UNION ALL SELECT * FROM semel_intent WHERE state = 1 AND due_at > ?2
         ORDER BY due_at, id LIMIT ?3
         """, arguments: [now, horizon, limit])
-    var (leased, unreadable): ([LeasedIntent], [OutboxError]) = ([], [])
+    var (leased, failures): ([LeasedIntent], [OutboxError]) = ([], [])
     for row in rows {
       do {
-        if let next = try begin(row, in: db) { leased.append(next) }
-      } catch let failure as UnreadableRow {
-        unreadable.append(failure.error)
+        try db.inSavepoint {
+          if let next = try begin(row, in: db) { leased.append(next) }
+          return .commit
+        }
+      } catch  where Self.concernsOneIntent(error) {
+        failures.append(OutboxError(error))
         try db.run(
           sql: "UPDATE semel_intent SET due_at = ? WHERE id = ?",
           arguments: [now + 60_000, row["id"] as Int64])
       }
     }
-    return (leased, unreadable)
+    return (leased, failures)
   }
 
-  /// An error that concerns one row and happened before anything was written for it.
-  private struct UnreadableRow: Error {
-    let error: OutboxError
-  }
-
-  private func reading<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch let error as OutboxError where error.isUnreadable {
-      throw UnreadableRow(error: error)
-    }
+  private static func concernsOneIntent(_ error: any Error) -> Bool {
+    error is EndRefused || (error as? OutboxError)?.isUnreadable == true
   }
 
   /// Takes the leases that have lapsed. Their owners may have sent, and have said nothing since.
@@ -69,15 +63,14 @@ extension QueueStore {
   }
 
   private func begin(_ row: Row, in db: Database) throws -> LeasedIntent? {
-    let (date, name) = (environment.now(), try reading { try self.name(row) })
-    let progress = progress(row)
+    let (date, id, progress) = (environment.now(), row["id"] as Int64, progress(row))
     var lifecycle = IntentLifecycle.queued(progress, policy: policy)
     switch lifecycle.begin(now: date) {
     case .end(let end):
-      try self.end(name.id, QueuedOutcome(end), in: db)
+      try self.end(id, QueuedOutcome(end), in: db)
       return nil
     case .send:
-      let intent = try reading { try resolved(row, in: db) }
+      let (name, intent) = (try name(row), try resolved(row, in: db))
       let leaseName = "\(owner)/\(environment.random())"
       try db.run(
         sql: """
@@ -87,7 +80,7 @@ extension QueueStore {
         arguments: [
           Self.milliseconds(date), leaseName, leaseClock.boot,
           (leaseClock.elapsed() + leaseDuration).milliseconds,
-          name.id,
+          id,
         ])
       let last = progress.mayHaveRun ? row["last_sent_at"] as Int64? : nil
       return LeasedIntent(
@@ -137,7 +130,7 @@ extension QueueStore {
         WHERE id = ? AND state = 2 AND lease_owner = ?
         """,
       arguments: [
-        now + pause.milliseconds, progress.attempts, progress.failures, progress.mayHaveRun,
+        now + pause.asPause.milliseconds, progress.attempts, progress.failures, progress.mayHaveRun,
         progress.firstSentAt.map(Self.milliseconds), progress.expires.map(Self.milliseconds), leased.name.id,
         leased.lease,
       ])

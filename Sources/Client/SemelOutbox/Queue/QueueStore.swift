@@ -13,8 +13,14 @@ struct QueueStore: Sendable {
   /// The name of this queue object, which owns the leases that it takes.
   let owner: String
   let leaseDuration: Duration
-  /// Called in the transaction that ends an intent.
-  let didEnd: @Sendable (Database, QueuedIntent, QueuedOutcome) throws -> Void
+  /// Called in the transaction that ends intents.
+  let didEnd: @Sendable (Database, [End]) throws -> Void
+
+  /// The end of an intent. It has no name if something else has damaged the key in its row.
+  struct End: Sendable {
+    let intent: QueuedIntent?
+    let outcome: QueuedOutcome
+  }
 
   /// The time of the wall clock, in milliseconds since 1970.
   var now: Int64 { Self.milliseconds(environment.now()) }
@@ -35,14 +41,37 @@ struct QueueStore: Sendable {
     var values: [ResponseValue] = []
   }
 
+  /// An error undoes this step alone, so that the application may go on with its transaction.
   func enqueue(_ request: IntentRequest, _ options: Options, in db: Database) throws -> QueuedIntent {
     try validate(request)
     if let once = options.once, let row = try row("once = ?", [once], in: db) {
-      guard try stored(row).request == request else { throw OutboxError.onceMismatch(try name(row)) }
+      guard try isTap(request, on: row, in: db) else { throw OutboxError.onceMismatch(try name(row)) }
       return try name(row)
     }
     let open = try db.value(Int.self, sql: "SELECT count FROM semel_open") ?? 0
     guard open < limits.maxOpen else { throw OutboxError.queueFull }
+    var queued: QueuedIntent?
+    try db.inSavepoint {
+      queued = try add(request, options, in: db)
+      return .commit
+    }
+    guard let queued else { preconditionFailure("The step neither ended nor failed.") }
+    return queued
+  }
+
+  /// Whether a request is that of a row, which has had the values of earlier responses put into it since.
+  private func isTap(_ request: IntentRequest, on row: Row, in db: Database) throws -> Bool {
+    let stored = try stored(row).request
+    if stored == request { return true }
+    let values = try db.rows(
+      sql: "SELECT name, value FROM semel_value WHERE intent = ? AND value IS NOT NULL",
+      arguments: [row["id"] as Int64])
+    let literals = Dictionary(
+      uniqueKeysWithValues: values.map { ($0["name"] as String, $0["value"] as String) })
+    return stored == ValueSubstitution.apply(literals, to: request)
+  }
+
+  private func add(_ request: IntentRequest, _ options: Options, in db: Database) throws -> QueuedIntent {
     let queued = try insert(request, options, in: db)
     for value in options.values { try insert(value, of: queued.id, in: db) }
     if options.coalesces { try coalesce(queued.id, request, in: db) }
@@ -52,6 +81,7 @@ struct QueueStore: Sendable {
 
   private func validate(_ request: IntentRequest) throws {
     if let name = request.credentialField { throw OutboxError.credentialInRequest(name.rawName) }
+    guard request.hasValidPath else { throw OutboxError.invalidPath(request.path) }
     switch request.body {
     case .none: break
     case .bytes(let bytes):

@@ -49,7 +49,7 @@ extension Outbox {
     guard limit > 0 else { return [] }
     do {
       let turn = try await write { [store] db in try store.lease(limit: limit, in: db) }
-      turn.unreadable.forEach(failed)
+      turn.failures.forEach(failed)
       return turn.leased
     } catch {
       failed(error)
@@ -99,8 +99,9 @@ extension Outbox {
     } catch {
       switch error {
       case .credentials: return judge(Verdict(.credentials), of: leased)
-      case .body(let reason):
+      case .body(let reason, let isGone):
         logger.error("a body cannot be read", metadata: ["key": "\(leased.name.key)", "reason": "\(reason)"])
+        guard isGone else { return judge(Verdict(.notSent), of: leased) }
         return .end(
           leased, leased.lifecycle.progress.mayHaveRun ? .unknown(nil) : .cancelled(.bodyUnreadable))
       }
@@ -210,14 +211,16 @@ extension Outbox {
     case .cancelled:
       doorbell.ring()
       return .cancelled
-    case .inquire(let leased): return try await cancelByInquiry(leased)
+    case .inquire(let leased, let rest): return try await cancelByInquiry(leased, rest: rest)
     }
   }
 
-  private func cancelByInquiry(_ leased: LeasedIntent) async throws(OutboxError) -> CancelOutcome {
+  private func cancelByInquiry(
+    _ leased: LeasedIntent, rest: Duration
+  ) async throws(OutboxError) -> CancelOutcome {
     let state = try? await courier.inquire(about: leased.intent)
     guard state == .released else {
-      try await write { [store] db in try store.postpone(leased, by: .zero, in: db) }
+      try await write { [store] db in try store.postpone(leased, by: rest, in: db) }
       doorbell.ring()
       return .tooLate
     }

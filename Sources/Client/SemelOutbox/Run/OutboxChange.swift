@@ -13,6 +13,16 @@ public enum OutboxChange: Hashable, Sendable {
   case storageFailed(OutboxError)
 }
 
+extension QueueStore.End {
+  /// The event of this end.
+  var change: OutboxChange {
+    guard let intent else {
+      return .storageFailed(.unreadableIntent("It has no valid key, and ended without a name."))
+    }
+    return .ended(intent, outcome)
+  }
+}
+
 /// The streams of all who observe a queue.
 final class ChangeHub: Sendable {
   private struct State {

@@ -37,8 +37,9 @@ public struct UnknownOutcome: Error, Hashable, Sendable {
 /// methods, and its middleware passes `intercept` on to this one. Put it outside all others that repeat requests, and
 /// let none of them do so.
 ///
-/// A request with a field of the policy's `keyFields` keeps that key, quoted or not. Any other gets a new one per call: to survive the
-/// process, an intent needs a key that the application has stored. Methods that are safe are passed through.
+/// A request with a field of the policy's `keyFields` keeps that key, quoted or not. Any other gets a new one per call:
+/// to survive the process, an intent needs a key that the application has stored. Methods that are safe are passed
+/// through.
 public struct IntentMiddleware<Body: MiddlewareBody>: Sendable {
   /// The next middleware, or the transport.
   public typealias Next = @Sendable (HTTPRequest, Body?, URL) async throws -> (HTTPResponse, Body?)

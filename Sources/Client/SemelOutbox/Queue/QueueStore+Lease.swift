@@ -38,7 +38,7 @@ extension QueueStore {
           if let next = try begin(row, in: db) { leased.append(next) }
           return .commit
         }
-      } catch  where Self.concernsOneIntent(error) {
+      } catch let error where Self.concernsOneIntent(error) {
         failures.append(OutboxError(error))
         try db.run(
           sql: "UPDATE semel_intent SET due_at = ? WHERE id = ?",

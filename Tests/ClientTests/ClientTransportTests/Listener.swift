@@ -54,10 +54,15 @@ final class Listener: Sendable {
     port = UInt16(bigEndian: address.sin_port)
     let (requests, sink) = AsyncStream.makeStream(of: String.self)
     self.requests = requests
-    Thread.detachNewThread { [weak self] in
+    Thread.detachNewThread { [self] in
+      // A client may keep a connection on which it sends nothing, so that each has a thread.
       while case let connection = accept(descriptor, nil, nil), connection >= 0 {
-        self?.serve(connection, script, sink)
+        Thread.detachNewThread { [self] in serve(connection, script, sink) }
       }
+      #if canImport(Glibc)
+        // Not before: the number might be another listener's by then, whose connections this one would take.
+        close(descriptor)
+      #endif
     }
   }
 
@@ -89,7 +94,9 @@ final class Listener: Sendable {
   /// Ends the listener: a connection to its port is refused from now on.
   func stop() {
     shutdown(descriptor, Int32(SHUT_RDWR))
-    close(descriptor)
+    #if !canImport(Glibc)
+      close(descriptor)
+    #endif
     for connection in state.withLock({ $0.held }) { close(connection) }
   }
 }

@@ -13,9 +13,19 @@ extension RedisStore {
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let (list, now, next) = try await walk(.list, after: cursor)
-    return OpenRecords(
-      records: list.records.map { $1.view($0, now: now) }.filter(\.isOpen), unreadable: list.unreadable,
-      next: next)
+    var part = OpenRecords(records: [], unreadable: list.unreadable, next: next)
+    for (id, record) in list.records {
+      // A record from before Redis' clock was set back counts from the first look, and this may be that.
+      let view = record.since > now ? try await look(id) : record.view(id, now: now)
+      if let view, view.isOpen { part.records.append(view) }
+    }
+    return part
+  }
+
+  /// Returns a record as `find` leaves it; `nil` if there is none, or it cannot be read.
+  private func look(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    let reply = try await nodes.run(.find, .record(id))
+    return reply.finalResult?.record?.view(id, now: reply.now)
   }
 
   public func search(
@@ -32,8 +42,7 @@ extension RedisStore {
   }
 
   private func attribution(of id: RecordID) async throws(StoreError) -> Attribution? {
-    let reply = try await nodes.run(.find, .record(id))
-    return reply.result?.record?.attribution
+    try await nodes.run(.find, .record(id)).result?.record?.attribution
   }
 
   /// One step of a walk, with the store's time and the cursor of the next step; that is `nil` at the end.

@@ -108,6 +108,15 @@ struct StoreSetBackTests {
     }
   }
 
+  @Test(arguments: StoreUnderTest.withOwnClock)
+  func `a list is a look from which a record's age counts`(_ kind: StoreUnderTest) async throws {
+    try await Self.run(kind) { store, other, setClock async throws in
+      let claim = try await store.granted(Samples.request())
+      try await setClock(Self.dayBack)
+      try await until("it has an age") { (try await other.open()[claim.id]?.age ?? 0) > 0 }
+    }
+  }
+
   /// Claims until the record is taken over, with a lease so short that the pause after a step does not matter.
   private static func takeOver(
     _ claim: Claim, of store: any RecordStore, afterSettle settle: Milliseconds

@@ -15,9 +15,7 @@ extension AdminServer {
         state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable,
         "state must be in_flight, unknown or unreadable")
       return Response.json(
-        try await recordAdmin.list(after: query["cursor"], isWalk: state == RecordDocument.unreadable) {
-          state == nil || $0.state == state
-        })
+        try await recordAdmin.list(after: query["cursor"]) { state == nil || $0.state == state })
     }
     routes.on(.countRecords) { [recordAdmin] request, _ in
       _ = try request.parameters()

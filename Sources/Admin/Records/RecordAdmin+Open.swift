@@ -10,16 +10,30 @@ extension RecordAdmin {
   /// The next part of the open records, by the index or a walk. A walk misses nothing. The index in Redis lacks what
   /// ran for less than a second or two and, until a walk has found it, what a process held that ended in that time.
   func openPart(after cursor: String?) async throws(AdminError) -> OpenRecords {
+    if cursor == nil {
+      let part = try await fromIndex { index throws(StoreError) in try await index.open(after: nil) }
+      if let part { return part }
+    }
     return try await read { () throws(StoreError) in
-      guard let index = store.openIndex else { return try await store.list(after: cursor) }
-      let isIndexed = if let cursor { index.isCursor(cursor) } else { await index.isNeeded() }
-      guard isIndexed else { return try await store.list(after: cursor) }
+      guard let cursor, let index = store.openIndex, index.isCursor(cursor) else {
+        return try await store.list(after: cursor)
+      }
+      return try await index.open(after: cursor)
+    }
+  }
+
+  /// Reads from the index; `nil` if it is not to be used, which may show as it is read: Redis forbids it, say, or there
+  /// are too many open records of late.
+  func fromIndex<Reply: Sendable>(
+    _ body: @escaping @Sendable (any OpenRecordIndex) async throws(StoreError) -> Reply
+  ) async throws(AdminError) -> Reply? {
+    return try await read { () throws(StoreError) -> Reply? in
+      guard let index = store.openIndex, await index.isNeeded() else { return nil }
       do throws(StoreError) {
-        return try await index.open(after: cursor)
+        return try await body(index)
       } catch {
-        // Redis forbids it, which shows at the first use, or there are too many open records of late.
-        guard cursor == nil, await !index.isNeeded() else { throw error }
-        return try await store.list(after: nil)
+        guard await !index.isNeeded() else { throw error }
+        return nil
       }
     }
   }
@@ -30,10 +44,8 @@ extension RecordAdmin {
   }
 
   /// A page of the open records that are wanted. It ends where it is full, or has taken its time.
-  ///
-  /// - Parameter isWalk: Whether the whole store is read, which alone finds all records that cannot be read.
   func list(
-    after cursor: String?, span: Duration = RecordAdmin.pageSpan, isWalk: Bool = false,
+    after cursor: String?, span: Duration = RecordAdmin.pageSpan,
     where isWanted: @Sendable (RecordDocument) -> Bool
   ) async throws(AdminError) -> RecordListDocument {
     try check(cursor: cursor)
@@ -41,11 +53,7 @@ extension RecordAdmin {
     let (trails, routes) = (RecordTrails(journal), await currentRoutes())
     let end = ContinuousClock.now + span
     repeat {
-      let after = document.next
-      let part =
-        isWalk
-        ? try await read { () throws(StoreError) in try await store.list(after: after) }
-        : try await openPart(after: after)
+      let part = try await openPart(after: document.next)
       let records =
         part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
         + part.unreadable.map(RecordDocument.init(unreadable:))
@@ -57,11 +65,9 @@ extension RecordAdmin {
 
   /// The numbers of open records, with those of shadowed routes.
   func openCount() async throws(AdminError) -> OpenCount {
-    let known = try await read { () throws(StoreError) -> OpenCount? in
-      guard let index = store.openIndex, await index.isNeeded() else { return nil }
-      return try await index.count()
+    if let known = try await fromIndex({ index throws(StoreError) in try await index.count() }) {
+      return known
     }
-    if let known { return known }
     var count = OpenCount()
     try await eachOpenPart { part in
       for record in part.records {

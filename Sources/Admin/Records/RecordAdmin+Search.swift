@@ -77,10 +77,7 @@ extension RecordAdmin {
   /// The open records of a filter's keys; `nil` without an index that is needed, or without a key.
   private func indexedRecords(_ filter: RecordFilter) async throws(AdminError) -> [RecordID]? {
     guard !filter.keyDigests.isEmpty else { return nil }
-    return try await read { () throws(StoreError) in
-      guard let index = store.openIndex, await index.isNeeded() else { return nil }
-      return try await index.open(matching: filter)
-    }
+    return try await fromIndex { index throws(StoreError) in try await index.open(matching: filter) }
   }
 
   /// The digests of the key, which routes may read in different ways.

@@ -22,8 +22,7 @@ struct RecordsPage {
       throw AdminError.bad("An age is a number of seconds, or one with s, m, h or d: 15m.")
     }
     let list = try await console.recordAdmin.list(
-      after: query["cursor"].flatMap { $0.isEmpty ? nil : $0 }, span: Self.span,
-      isWalk: state == RecordDocument.unreadable
+      after: query["cursor"].flatMap { $0.isEmpty ? nil : $0 }, span: Self.span
     ) { record in
       (state.isEmpty || record.state == state) && (route.isEmpty || record.route == route)
         && (age == 0 || (record.unknownForSeconds ?? record.ageSeconds ?? 0) >= age.inSeconds)

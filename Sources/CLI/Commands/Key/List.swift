@@ -41,8 +41,14 @@ extension Key {
       if count { return try printCount() }
       let records = RecordList.of(route, among: try RecordList.all(state: state?.rawValue, by: call))
       if let route { try call.remarkUnknownRoute(route) }
+      if state == .unreadable { StandardError.print(Self.lack) }
       if json { try printJSON(records) } else { print(RecordList.table(records)) }
     }
+
+    /// What the list of unreadable records cannot have: it reads no response, and opens none.
+    private static let lack =
+      "semel: the list may lack completed records whose response alone cannot be read: the access log names them "
+      + "(store_unreadable), and semel key show --id ID tells the reason"
 
     private struct Count: Decodable {
       let inFlight: Int

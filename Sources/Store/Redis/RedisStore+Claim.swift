@@ -34,6 +34,7 @@ extension RedisStore {
         "a claim is granted to another delivery")
       nodes.keeper.granted(claim)
     case .failure(.fateUnknown): nodes.keeper.mayBeGranted(call.request)
+    case .failure(.unreadable): nodes.keeper.foundUnreadable(call.request.id)
     case .success, .failure: break
     }
     call.onReply(reply)

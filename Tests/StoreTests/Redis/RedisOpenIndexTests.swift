@@ -193,11 +193,9 @@ struct RedisOpenIndexTests {
       let index = try #require(node.store.openIndex)
       let claim = try await node.store.granted(Samples.request())
       #expect(try await node.store.markUnknown(claim) == .done)
-      while await !node.store.context.run({ node.store.store.nodes.keeper.isForbidden }) {
-        try await Task.sleep(for: .milliseconds(5))
-      }
+      try await until("the index is given up") { node.subscriber.indexPause.use(at: .now) == .none }
       #expect(await !index.isNeeded())
-      #expect(try await index.repair(after: nil, isUrgent: true) == nil)
+      await #expect(throws: StoreError.self) { try await index.repair(after: nil, isUrgent: true) }
       #expect(try await node.store.open()[claim.id]?.standing.name == .unknown)
       #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
       #expect(node.log.messages(at: .warning).count { $0.contains("forbids the commands of the index") } == 1)
@@ -214,7 +212,7 @@ struct RedisOpenIndexTests {
       let index = try #require(node.store.openIndex)
       #expect(try await index.count() == OpenCount())
       await #expect(throws: StoreError.self) { try await index.open(after: nil) }
-      #expect(await node.store.context.run { node.store.store.nodes.keeper.isForbidden })
+      #expect(node.subscriber.indexPause.use(at: .now) == .none)
       #expect(await !index.isNeeded())
     }
   }

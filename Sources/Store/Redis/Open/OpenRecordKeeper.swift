@@ -3,8 +3,10 @@ import Logging
 import Platform
 
 /// One event loop's part in the index of open records: it enters what runs for more than a second and what becomes
-/// unknown, and takes out what ends. Confined to its loop. Nothing waits for it: what Redis does not take is sent
-/// again, and what a dead process has not sent is found by `RedisOpenIndex.repair`.
+/// unknown, and takes out what ends. Confined to its loop.
+///
+/// Nothing waits for it. What Redis does not take is sent again with the next turn, or after an `OpenIndexPause`; what a
+/// process that dies has not sent is found by `RedisOpenIndex.repair`.
 final class OpenRecordKeeper: @unchecked Sendable {
   /// The time from one turn to the next, in milliseconds.
   static let turn: Int64 = 1000
@@ -22,30 +24,26 @@ final class OpenRecordKeeper: @unchecked Sendable {
   /// Whether a write is about to begin.
   private var isWriteDue = false
   private var waiting: [UnsafeContinuation<Void, Never>] = []
-  private(set) var isForbidden = false
 
   init(of nodes: RedisNodes) { self.nodes = nodes }
 
   func granted(_ claim: Claim) {
-    guard !isForbidden else { return }
     running.began(claim)
     startTimer()
   }
 
   func mayBeGranted(_ request: ClaimRequest) {
-    guard !isForbidden else { return }
     running.mayHaveBegun(request, at: .now)
     startTimer()
   }
 
   /// Takes a renewed lease. That enters a record again that the index has lost.
   func renewed(_ claim: Claim, at now: StoreInstant) {
-    guard !isForbidden, !running.has(claim.owner) else { return }
+    guard !running.has(claim.owner) else { return }
     add(OpenEntry(id: claim.id, lapse: now + claim.lease, keyDigest: claim.attribution?.keyDigest))
   }
 
   func marksUnknown(_ claim: Claim) {
-    guard !isForbidden else { return }
     _ = running.ended(claim.owner)
     add(OpenEntry(id: claim.id, lapse: nodes.openTime, keyDigest: claim.attribution?.keyDigest))
     writeSoon()
@@ -53,17 +51,19 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   /// Takes the end of a claim, unless somebody else holds the record and cares for its entry.
   func ended(_ claim: Claim, isOpen: Bool = false) {
-    guard running.ended(claim.owner), !isOpen, !isForbidden else { return }
+    guard running.ended(claim.owner), !isOpen else { return }
     remove(claim.id)
     // A removal that waited could meet the entry of a later owner at another node.
     writeSoon()
   }
 
   func decided(_ id: RecordID) {
-    guard !isForbidden else { return }
     remove(id)
     writeSoon()
   }
+
+  /// Enters a record whose delivery was refused because it cannot be read.
+  func foundUnreadable(_ id: RecordID) { add(OpenEntry(id: id, lapse: nil, keyDigest: nil)) }
 
   private func add(_ entry: OpenEntry) {
     removed.remove(entry.id)
@@ -112,38 +112,25 @@ final class OpenRecordKeeper: @unchecked Sendable {
 
   private func writeAll() async {
     isWriteDue = false
-    // An order without the hashes of this process, for the simulator.
+    guard !added.isEmpty || !removed.isEmpty else { return }
+    guard await nodes.mayUseIndex() else { return startTimer() }
+    // In an order that does not depend on the hashes of this process, which the simulator would not repeat.
     let entries = added.values.sorted { $0.id.text < $1.id.text }
     let ends = removed.sorted { $0.text < $1.text }
     added = [:]
     removed = []
-    guard !entries.isEmpty || !ends.isEmpty else { return }
     do throws(StoreError) {
       try await enter(entries)
       try await takeOut(ends)
     } catch {
       nodes.logger.debug("the index of open records was not written", metadata: ["error": "\(error.text)"])
-      keep(entries, ends, after: error)
+      keep(entries, ends)
     }
   }
 
-  private func keep(_ entries: [OpenEntry], _ ends: [RecordID], after error: StoreError) {
-    if case .refused = error {
-      forbid()
-      return
-    }
+  private func keep(_ entries: [OpenEntry], _ ends: [RecordID]) {
     for entry in entries where added[entry.id] == nil && !removed.contains(entry.id) { add(entry) }
     for id in ends where added[id] == nil { remove(id) }
-  }
-
-  /// Gives the index up until the process's end, since Redis forbids it: the store is walked instead.
-  func forbid() {
-    guard !isForbidden else { return }
-    isForbidden = true
-    (running, added, removed) = (RunningClaims(), [:], [])
-    nodes.logger.warning(
-      "Redis forbids the commands of the index of open records, and lists and counts read the whole store instead: run semel check, which names what Semel's user lacks, and start Semel again"
-    )
   }
 }
 
@@ -157,11 +144,13 @@ extension OpenRecordKeeper {
     }
   }
 
-  func takeOut(_ ids: [RecordID]) async throws(StoreError) {
-    for part in Self.parts(of: ids) {
-      let names = part.map(\.text)
-      try await send("ZREM", nodes.keys.open, names)
-      try await send("ZREM", nodes.keys.openKeys, names)
+  func takeOut(_ ids: [RecordID]) async throws(StoreError) { try await takeOut(named: ids.map(\.text)) }
+
+  /// Takes out entries by their names, which need not be those of records.
+  func takeOut(named names: [String]) async throws(StoreError) {
+    for part in Self.parts(of: names) {
+      try await send("ZREM", nodes.keys.open, Array(part))
+      try await send("ZREM", nodes.keys.openKeys, Array(part))
     }
   }
 
@@ -170,7 +159,7 @@ extension OpenRecordKeeper {
   }
 
   private func send(_ command: String, _ key: String, _ words: [String]) async throws(StoreError) {
-    _ = try await nodes.reply(to: [command, key] + words, .key(key))
+    _ = try await nodes.indexReply(to: [command, key] + words)
   }
 }
 

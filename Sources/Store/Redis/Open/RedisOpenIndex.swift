@@ -12,7 +12,9 @@ public struct RedisOpenIndex: OpenRecordIndex {
   private static let partLength = 100
   /// The number of keys up to which a store is small.
   static let maxSmallSize: Int64 = 10_000
-  /// The difference up to which an entry's time is right.
+  /// The limit of the scores, which no time reaches.
+  private static let maxScore = Double(1 << 50)
+  /// The difference up to which an entry's time is right, in milliseconds.
   private static let maxDrift: Int64 = 1000
 
   let store: RedisStore
@@ -44,7 +46,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
   public func isCursor(_ text: String) -> Bool { Place(text) != nil }
 
   public func isNeeded() async -> Bool {
-    guard !nodes.keeper.isForbidden else { return false }
+    guard await nodes.mayUseIndex() else { return false }
     var size: Int64 = 0
     for route in nodes.single == nil ? nodes.masters.compactMap(\.link.address).map(RedisRoute.node) : [.any]
     {
@@ -60,9 +62,8 @@ public struct RedisOpenIndex: OpenRecordIndex {
     guard cursor == nil || place != nil else {
       throw .unavailable("the list's cursor is not one of the index")
     }
-    let entries = try await entries(from: place)
-    let isLast = entries.count < Self.partLength
-    let last = entries.last?.score ?? 0
+    let (entries, count, last) = try await entries(from: place)
+    let isLast = count < Self.partLength
     var (part, listed) = (OpenRecords(records: [], next: nil), last == place?.score ? place?.listed ?? 0 : 0)
     for (entry, finding) in try await read(entries.map(\.id), scores: entries.map(\.score)) {
       if entry.score == last, finding.staysAt(last) { listed += 1 }
@@ -84,30 +85,36 @@ public struct RedisOpenIndex: OpenRecordIndex {
     let score: Int64
   }
 
-  private func entries(from place: Place?) async throws(StoreError) -> [Entry] {
-    let key = nodes.keys.open
-    let reply = try await reply(
-      to: [
-        "ZRANGEBYSCORE", key, place.map { "\($0.score)" } ?? "-inf", "+inf", "WITHSCORES", "LIMIT",
-        "\(place?.listed ?? 0)", "\(Self.partLength)",
-      ])
+  /// The entries from a place on, the number of all that were read, and the score of the last one. What is no entry is
+  /// taken out: it would end the listing early.
+  private func entries(
+    from place: Place?
+  ) async throws(StoreError) -> (entries: [Entry], count: Int, last: Int64) {
+    let range = [place.map { "\($0.score)" } ?? "-inf", "+inf"]
+    let limit = ["LIMIT", "\(place?.listed ?? 0)", "\(Self.partLength)"]
+    let reply = try await nodes.indexReply(
+      to: ["ZRANGEBYSCORE", nodes.keys.open] + range + ["WITHSCORES"] + limit)
     guard case .array(let words) = reply else { throw .unreadable("Redis' reply is no part of a sorted set") }
-    return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
-      guard let id = words[index].text.flatMap(RecordID.init(text:)),
-        let score = words[index + 1].text.flatMap({ Int64($0) })
-      else { return nil }
-      return Entry(id: id, score: score)
+    var (entries, strangers, last): ([Entry], [String], Int64) = ([], [], 0)
+    for index in stride(from: 0, to: words.count - 1, by: 2) {
+      guard let name = words[index].text, let score = words[index + 1].text.flatMap(Self.score) else {
+        throw .unreadable("Redis' reply is no part of a sorted set")
+      }
+      last = score
+      if let id = RecordID(text: name) {
+        entries.append(Entry(id: id, score: score))
+      } else {
+        strangers.append(name)
+      }
     }
+    try await nodes.keeper.takeOut(named: strangers)
+    return (entries, words.count / 2, last)
   }
 
-  /// Reads from one of the sets, and gives the index up if Redis forbids that.
-  private func reply(to words: [String]) async throws(StoreError) -> RedisValue {
-    do throws(StoreError) {
-      return try await nodes.reply(to: words, .key(words[1]))
-    } catch {
-      if case .refused = error { nodes.keeper.forbid() }
-      throw error
-    }
+  /// The score of a text, within what times can be.
+  private static func score(_ text: String) -> Int64? {
+    guard let value = Double(text), !value.isNaN else { return nil }
+    return Int64(min(max(value.rounded(.down), -Self.maxScore), Self.maxScore))
   }
 
   public func count() async throws(StoreError) -> OpenCount {
@@ -119,7 +126,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
   }
 
   private func count(_ low: String, _ high: String) async throws(StoreError) -> Int {
-    let reply = try await reply(to: ["ZCOUNT", nodes.keys.open, low, high])
+    let reply = try await nodes.indexReply(to: ["ZCOUNT", nodes.keys.open, low, high])
     guard case .integer(let count) = reply else { throw .unreadable("Redis' reply is no number") }
     return Int(count)
   }
@@ -129,7 +136,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
     let key = nodes.keys.openKeys
     var found: [RecordID] = []
     for score in filter.keyDigests.compactMap({ UInt32($0, radix: 16) }) {
-      let reply = try await reply(to: ["ZRANGEBYSCORE", key, "\(score)", "\(score)"])
+      let reply = try await nodes.indexReply(to: ["ZRANGEBYSCORE", key, "\(score)", "\(score)"])
       guard case .array(let words) = reply else {
         throw .unreadable("Redis' reply is no part of a sorted set")
       }
@@ -145,7 +152,7 @@ public struct RedisOpenIndex: OpenRecordIndex {
   }
 
   public func repair(after cursor: String?, isUrgent: Bool) async throws(StoreError) -> String? {
-    guard !nodes.keeper.isForbidden else { return nil }
+    guard await nodes.mayUseIndex() else { throw .refused("Redis forbids the index of open records") }
     let (list, now, next) = try await store.walk(.list, after: cursor, isUrgent: isUrgent)
     let views = list.records.map { (view: $1.view($0, now: now), lapse: $1.lapse) }
     try await nodes.keeper.enter(

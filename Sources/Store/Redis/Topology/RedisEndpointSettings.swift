@@ -66,6 +66,8 @@ public struct RedisEndpointSettings: Sendable {
   /// The pause between two inspections, which detect settings of a running Redis that let it lose records or keep this
   /// node from publishing.
   public var inspectionInterval: Milliseconds = .seconds(3)
+  /// The time for which the index of open records is left alone after Redis has forbidden one of its commands.
+  var indexPause: Milliseconds = .seconds(60)
 
   public init(address: ServerAddress) { self.address = address }
 }

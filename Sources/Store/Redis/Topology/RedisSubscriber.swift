@@ -46,12 +46,14 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   let warnings: RedisWarnings
   let alarm: RedisAlarm
   let presences = RedisPresences()
+  let indexPause: OpenIndexPause
 
   /// Creates the subscriber, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
     self.context = context
     self.logger = logger
     alarm = RedisAlarm(logger: logger)
+    indexPause = OpenIndexPause(span: settings.indexPause, logger: logger)
     keys = RedisKeys(namespace: settings.namespace)
     let inspector = RedisInspector(context: context, settings: settings, logger: logger)
     self.inspector = inspector

@@ -56,8 +56,9 @@ public final class OpenRecordCounter: Service {
   /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
 
-  /// The duration of a turn to count, extended with each pause. Another node takes over when it expires.
-  private static let turn = Milliseconds.seconds(45)
+  /// The duration of a turn to count, two pauses, with each of which it is extended. After a crash of the node that
+  /// counts, another one, or its successor, takes over when the turn expires.
+  private static let turn = Milliseconds.seconds(30)
 
   /// The age from which on a lapsed lease is a loss, in milliseconds: an owner that lives renews it before.
   private static let minLapse: Milliseconds = 5000
@@ -71,6 +72,9 @@ public final class OpenRecordCounter: Service {
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
   /// The beginning of this process's latest walk; `nil` before the first.
   private let walkedAt = Mutex<ContinuousClock.Instant?>(nil)
+
+  /// The time until which a store without an index is not walked again.
+  private let walkDueAt = Mutex(ContinuousClock.now)
 
   /// The walk that repairs the index.
   private struct Repair {
@@ -101,7 +105,7 @@ public final class OpenRecordCounter: Service {
 
   /// Reads the count, or makes it. Returns the pause until the next time.
   private func look() async -> Duration {
-    guard let board else { return max(Self.pause, await count(onProgress: {}) * 100) }
+    guard let board else { return await lookAlone() }
     if !repair.withLock(\.isCountDue), let text = try? await board.lastCount(),
       let known = RecordCount.read(text)
     {
@@ -122,6 +126,16 @@ public final class OpenRecordCounter: Service {
       try? await board.post(count.text(at: at), for: .seconds(lifetime.components.seconds))
     }
     return await repairIndex(by: board)
+  }
+
+  /// Makes the count of a store that no other node shares. One that has to be walked is left alone for a hundred times as
+  /// long, but not once it has its index, seconds after a start.
+  private func lookAlone() async -> Duration {
+    let usesIndex = await recordAdmin.usesIndex()
+    guard usesIndex || ContinuousClock.now >= walkDueAt.withLock({ $0 }) else { return Self.pause }
+    let span = await count(onProgress: {})
+    walkDueAt.withLock { $0 = ContinuousClock.now + span * 100 }
+    return max(Self.pause, usesIndex ? span * 10 : .zero)
   }
 
   /// Walks on for one pause at most, if that is this node's task. Returns what is left of the pause.

@@ -38,6 +38,8 @@ BENIGN = {
 # The same, and the alert that must fire.
 PAGING = {
     "three clients come back between two scrapes": ("SemelClientsMeetUnknown", {RETURNS: "0x5 3x90"}),
+    "a process is killed, and what it held is added to many": (
+        "SemelOutcomesGrow", {"semel_open_records" + UNKNOWN: "10000x5 10020x90"}),
     "twenty clients come back": ("SemelClientsMeetUnknown", {RETURNS: "0x5 0+2x10 20x80"}),
     "the store fails for some minutes": ("SemelStoreFails", {"semel_store_errors_total" + STORE: "0x5 0+1x7 7x80"}),
     "there is too much for some minutes": (

@@ -260,6 +260,13 @@ routes:
         self.pids.append(process.pid)
         return process
 
+    def start_again(self, process):
+        """Starts a Semel again that has ended, at the same addresses."""
+        again = self.spawn(*process.args)
+        self.wait(self.admin + "/readyz")
+        self.pids[self.pids.index(process.pid)] = again.pid
+        return again
+
     def _start(self, nodes, workers, fast_backend, routes):
         backend = self.start_backend(fast_backend)
         place = None

@@ -7,6 +7,8 @@ final class RedisHost {
   let number: Int
   private let network: Network
   private var connections: [Int: RedisConnection] = [:]
+  /// Those whose clients have gone while the process stood still.
+  private var leaving: [RedisConnection] = []
   /// The ends of clients whose connections went with the power of this machine.
   private var orphans: [End] = []
   private var isPowerless = false
@@ -48,9 +50,16 @@ final class RedisHost {
     settle()
   }
 
-  fileprivate func ended(_ connection: Int) {
-    server.close(connection)
-    connections[connection] = nil
+  /// Takes the end of a client's bytes. A process that stands still reads first what came before it.
+  fileprivate func ended(_ connection: RedisConnection, isReset: Bool) {
+    guard isReset || !server.isFrozen else { return leaving.append(connection) }
+    drop(connection)
+  }
+
+  private func drop(_ connection: RedisConnection) {
+    server.close(connection.number)
+    connections[connection.number] = nil
+    connection.close()
   }
 
   /// Passes on what the server has for its connections and for other servers.
@@ -96,6 +105,7 @@ extension RedisHost {
       connections.removeAll()
     }
     server.kill(loss)
+    leaving.removeAll()
     settle()
   }
 
@@ -129,6 +139,8 @@ extension RedisHost {
   func thaw() {
     server.thaw(at: now)
     settle()
+    leaving.forEach(drop)
+    leaving.removeAll()
   }
 }
 
@@ -147,9 +159,7 @@ private final class RedisConnection: EndOwner {
 
   func arrived(at end: End) {
     while let piece = end.read() { host.received(Bytes(piece.readableBytesView), on: number) }
-    guard end.isReset || end.hasEnded else { return }
-    host.ended(number)
-    end.close()
+    if end.isReset || end.hasEnded { host.ended(self, isReset: end.isReset) }
   }
 
   func becameWritable(_ end: End) { unsent.moveReaderIndex(forwardBy: end.send(unsent)) }

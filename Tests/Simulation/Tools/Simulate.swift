@@ -15,11 +15,13 @@ enum Simulate {
     exit(search(options) ? 0 : 1)
   }
 
-  /// Swift's hash tables have an order of their own in each process, unless a variable says otherwise at its start.
+  /// Swift's hash tables have an order of their own in each process, unless a variable says otherwise at its start. Another
+  /// one has the C library keep far more of the pieces that are freed, by which a world takes a tenth less time.
   private static func makeHashesEqual() {
     let name = "SWIFT_DETERMINISTIC_HASHING"
     guard getenv(name) == nil else { return }
     setenv(name, "1", 1)
+    setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=4096", 0)
     beginAnew()
   }
 

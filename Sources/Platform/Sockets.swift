@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import NIOHTTP2
 import NIOPosix
 
 /// The sockets of one event loop: the only way on which the proxy, its backends and its store reach the network. A
@@ -159,5 +160,37 @@ enum UnixSocket {
       throw error
     }
     return descriptor
+  }
+}
+
+extension ChannelHandlerContext {
+  /// Begins or stops reading from the peer.
+  public func setReading(_ isWanted: Bool) {
+    try? channel.syncOptions?.setOption(.autoRead, value: isWanted)
+    if isWanted { read() }
+  }
+
+  /// Completes the read of an HTTP/2 connection that has ended within it, once all that it leads to is done.
+  ///
+  /// NIO's codec keeps the streams of a read until that is complete, and they keep the codec, the channel and what they
+  /// have read. A socket that is closed within a read completes none, so that each such connection would leak.
+  public func completeReadLater() {
+    eventLoop.assumeIsolated().execute { self.fireChannelReadComplete() }
+  }
+}
+
+extension Error {
+  /// Whether NIO's HTTP/2 codec throws it for the peer's fault on one stream, which the codec then resets. It may throw
+  /// the same for the connection, after a GOAWAY.
+  public var mayConcernOneHTTP2Stream: Bool {
+    switch self {
+    // A window that grows by nothing, or beyond its maximum (RFC 9113, sections 6.9 and 6.9.1).
+    case is NIOHTTP2Errors.InvalidWindowIncrementSize, is NIOHTTP2Errors.InvalidFlowControlWindowSize: true
+    // DATA beyond the stream's window, frames in a wrong order, and a second HEADERS that does not end the stream.
+    case is NIOHTTP2Errors.FlowControlViolation, is NIOHTTP2Errors.BadStreamStateTransition,
+      is NIOHTTP2Errors.TrailersWithoutEndStream:
+      true
+    default: false
+    }
   }
 }

@@ -1,6 +1,11 @@
 import Glibc
+import Idempotency
 import NIOSSL
 import Platform
+import SwiftASN1
+import Synchronization
+import Wire
+import X509
 
 /// The paths of a listener's TLS files, all in PEM.
 public struct TLSFiles: Hashable, Sendable {
@@ -122,5 +127,142 @@ extension TLSFiles {
       let fault = reason.isEmpty ? "does not exist" : "cannot be read\(reason)"
       throw TLSFault(file: file, message: "names \(path), which \(fault); give the path of a PEM file")
     }
+  }
+}
+
+/// The one name or address that a server's certificate must have (RFC 9525). SwiftNIO would also accept the IP address
+/// that the name resolved to, which its owner could pose by, and the common name (RFC 9110, section 4.3.4).
+enum ServerIdentity: Equatable, Sendable {
+  /// A host name in lower case, without the dot at its end.
+  case name(String)
+  case address(IPAddress)
+
+  init(_ host: String) {
+    if let address = IPAddress(host) {
+      self = .address(address)
+    } else {
+      self = .name(Self.folded(host))
+    }
+  }
+
+  func isProven(by certificate: NIOSSLCertificate) -> Bool {
+    guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
+      let names = try? parsed.extensions.subjectAlternativeNames
+    else { return false }
+    return isAmong(names)
+  }
+
+  func isAmong(_ names: some Sequence<GeneralName>) -> Bool {
+    names.contains { candidate in
+      switch (self, candidate) {
+      case (.name(let name), .dnsName(let pattern)): Self.matches(name, Self.folded(pattern))
+      case (.address(let address), .ipAddress(let bytes)): IPAddress(packed: bytes.bytes) == address
+      default: false
+      }
+    }
+  }
+
+  /// Whether the name is the pattern, or has its wildcard for the first label (RFC 9525, section 6.3).
+  private static func matches(_ name: String, _ pattern: String) -> Bool {
+    guard isHostName(name) else { return false }
+    guard pattern.hasPrefix("*.") else { return name == pattern }
+    guard let dot = name.utf8.firstIndex(of: UInt8(ascii: ".")), dot > name.startIndex else { return false }
+    return name[dot...] == pattern.dropFirst()
+  }
+
+  /// Whether the text has no bytes but those of host names.
+  private static func isHostName(_ text: String) -> Bool {
+    !text.isEmpty
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+          UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+
+  private static func folded(_ name: String) -> String {
+    let bytes = name.utf8.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 }
+    return String(decoding: bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes[...], as: UTF8.self)
+  }
+}
+
+struct ServerIdentityMismatch: Error, CustomStringConvertible {
+  var description: String { "the server's certificate has not the name or address that it must have" }
+}
+
+/// The certificate that a listener uses, renewed from its files while connections come and go.
+public final class ServerCertificate: Sendable {
+  private struct State {
+    var context: NIOSSLContext
+    var stamps: [FileStatus?]
+  }
+
+  public let files: TLSFiles
+  private let state: Mutex<State>
+
+  public init(_ files: TLSFiles) throws(TLSFault) {
+    self.files = files
+    // Taken before the files are read, so that a change in between is noticed.
+    let stamps = Self.stamps(of: files)
+    state = Mutex(State(context: try files.context(), stamps: stamps))
+  }
+
+  /// The TLS context for new connections.
+  public var context: NIOSSLContext { state.withLock { $0.context } }
+
+  /// Reads the files again and uses their contents for new connections. On an error, the context in use stays the same.
+  public func reload() throws(TLSFault) {
+    let stamps = Self.stamps(of: files)
+    state.withLock { $0.stamps = stamps }
+    let context = try files.context()
+    state.withLock { $0.context = context }
+  }
+
+  /// Reads the files again if they changed, for good or bad, since they were last checked.
+  ///
+  /// - Returns: True if they changed and were read.
+  public func reloadIfChanged() throws(TLSFault) -> Bool {
+    let stamps = Self.stamps(of: files)
+    guard state.withLock({ $0.stamps != stamps }) else { return false }
+    try reload()
+    return true
+  }
+
+  private static func stamps(of files: TLSFiles) -> [FileStatus?] {
+    [files.certificate, files.key, files.clientCA].map { $0.flatMap(FileStatus.init(readable:)) }
+  }
+}
+
+extension CertificateIdentity {
+  /// Reads the identity in a certificate whose signature has been checked; `nil` if it is not unambiguous.
+  ///
+  /// - Parameter authority: The name of the listener's authority; `nil` if it has none.
+  public init?(_ certificate: NIOSSLCertificate, authority: String? = nil) {
+    guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
+      let alternatives = try? parsed.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
+    else { return nil }
+    let names = Self.names(alternatives)
+    // C code would take a NUL for the end of the name.
+    guard names.allSatisfy({ !$0.utf8.contains(0) }) else { return nil }
+    let subject = parsed.subject.description
+    self.init(subject: subject.isEmpty ? nil : subject, names: names, authority: authority)
+  }
+
+  private static func names(_ all: SubjectAlternativeNames) -> [String] {
+    var uris: [String] = []
+    var hosts: [String] = []
+    var mails: [String] = []
+    for name in all {
+      switch name {
+      case .uniformResourceIdentifier(let uri): uris.append(uri)
+      case .dnsName(let host): hosts.append(host)
+      case .rfc822Name(let mail): mails.append(mail)
+      default: break
+      }
+    }
+    return names(uris: uris, hosts: hosts, mails: mails)
   }
 }

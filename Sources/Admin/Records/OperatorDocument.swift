@@ -1,3 +1,7 @@
+import Foundation
+import HTTPTypes
+import Idempotency
+
 /// A JSON object that an operator sends, with its coding keys as members alone: a mistyped one is not left out.
 protocol OperatorDocument: Decodable {
   associatedtype CodingKeys: CodingKey & CaseIterable
@@ -67,5 +71,102 @@ enum MemberForm {
     let place = path.firstIndex { forms[$0] != nil } ?? path.count - 1
     let form = forms[path[place]] ?? (objects.contains(last) ? "an object" : "a text")
     return "\(path[...place].joined(separator: ".")) must be \(form)"
+  }
+}
+
+/// A member that an object of a JSON text has twice. Foundation's decoder takes one of the two silently.
+struct RepeatedMember {
+  let path: String
+
+  /// An object or an array that is open.
+  private struct Level {
+    /// The names of the object's members so far, byte by byte.
+    var names: Set<[UInt8]> = []
+    /// The member whose value is being read; `nil` in an array.
+    var current: String?
+  }
+
+  private static let quote = UInt8(ascii: "\"")
+  private static let backslash = UInt8(ascii: "\\")
+
+  /// The first one in a text that the decoder takes for JSON; `nil` if there is none.
+  init?(in text: [UInt8]) {
+    var levels: [Level] = []
+    var rest = text[...]
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "{"), UInt8(ascii: "["): levels.append(Level())
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): _ = levels.popLast()
+      case Self.quote:
+        let string = Self.string(&rest)
+        // A string before a colon is a name.
+        guard Self.isName(before: rest), !levels.isEmpty else { continue }
+        let name = Self.decoded(string)
+        levels[levels.count - 1].current = name
+        guard levels[levels.count - 1].names.insert(Array(name.utf8)).inserted else {
+          path = levels.compactMap(\.current).joined(separator: ".")
+          return
+        }
+      default: break
+      }
+    }
+    return nil
+  }
+
+  /// Consumes a string and its closing quote, and returns what is between the quotes.
+  private static func string(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let start = rest
+    while let byte = rest.popFirst(), byte != quote {
+      if byte == backslash { _ = rest.popFirst() }
+    }
+    return start.prefix(max(0, start.count - rest.count - 1))
+  }
+
+  /// Whether a colon follows, perhaps after white space.
+  private static func isName(before rest: ArraySlice<UInt8>) -> Bool {
+    rest.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: ":")
+  }
+
+  /// The name that a string stands for: an escape is another spelling of its character.
+  private static func decoded(_ string: ArraySlice<UInt8>) -> String {
+    let plain = String(decoding: string, as: UTF8.self)
+    guard string.contains(backslash) else { return plain }
+    return (try? JSONDecoder().decode(String.self, from: Data("\"\(plain)\"".utf8))) ?? plain
+  }
+}
+
+extension [RoutePolicy] {
+  func route(named name: String) throws(AdminError) -> RoutePolicy {
+    guard let policy = first(where: { $0.name == name }) else {
+      let names = isEmpty ? "none" : map(\.name).joined(separator: ", ")
+      throw AdminError(.notFound, "there is no route \(name); there are: \(names)")
+    }
+    return policy
+  }
+}
+
+extension RoutePolicy {
+  /// The key that an operator's texts make, one for each of its parts.
+  func statedKey(_ texts: [String]) throws(AdminError) -> IdempotencyKey {
+    let sources = key.from.filter { $0 != .payload }
+    try require(!sources.isEmpty, "route \(name) makes its keys of payloads: give the record's id")
+    guard sources.contains(where: { $0.parts.count == texts.count }) else {
+      let keys = sources.map { Self.text(of: $0.parts) }.joined(separator: " or ")
+      let given = "\(texts.count) \(texts.count == 1 ? "is" : "are") given"
+      throw AdminError.bad("route \(name) takes a key \(keys), and \(given): give key once for each part")
+    }
+    try require(!texts.contains(""), "key is empty: give the one that the client sends")
+    do throws(Problem) {
+      // There may be records of before such keys were refused.
+      var policy = key
+      policy.placeholders = .accept
+      return try policy.key(texts: texts)
+    } catch {
+      throw AdminError.bad(error.detail)
+    }
+  }
+
+  private static func text(of parts: [KeySource]) -> String {
+    "of \(parts.count) part\(parts.count == 1 ? "" : "s") (\(parts.map(\.text).joined(separator: ", ")))"
   }
 }

@@ -1,6 +1,9 @@
 import ArgumentParser
+import CSwiftRuntime
 // `stdout` is a variable of C, which no part of Semel changes.
 @preconcurrency import Glibc
+import Settings
+import UnixSignals
 
 /// `semel`: the command line.
 @main
@@ -113,4 +116,67 @@ enum StandardError {
 
 enum Version {
   static let text = "0.1.0"
+}
+
+struct Run: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Run the proxy.",
+    discussion: """
+      SIGTERM ends it in order: it stops being ready, finishes and records what is in flight, and marks as unknown \
+      what it cannot finish within shutdown_grace. SIGHUP reads the configuration again, and puts it to work without \
+      dropping a connection, or refuses it whole and says why.
+      """)
+
+  @Argument(help: "The configuration file.")
+  var file: String?
+
+  @Option(help: "The configuration file, as an option.")
+  var config: String?
+
+  func validate() throws {
+    try require((file == nil) != (config == nil), "give one configuration file: semel run FILE")
+  }
+
+  func run() async throws {
+    guard let path = file ?? config else { preconditionFailure("Run: not validated") }
+    #if !DEBUG
+      // Semel's own modules are compiled so. NIO and Crypto would spend a thirtieth of a replay's instructions on it.
+      semel_disableExclusivityChecking()
+    #endif
+    // The signal ends a process that does not trap it, and the start may take as long as the store does.
+    let reloads = await UnixSignalsSequence(trapping: .sighup)
+    let file = try ConfigurationFile.load(path)
+    try await Assembly(settings: file.settings, reloading: file, on: reloads).run()
+  }
+}
+
+/// The output that a terminal can show, and that a file or a pipe must not contain.
+enum Terminal {
+  enum Colour: String {
+    case good = "32"
+    case warning = "33"
+    case bad = "31"
+  }
+
+  /// Whether output may be coloured: it is a terminal, and the user has not set `NO_COLOR` (https://no-color.org).
+  static let hasColours =
+    isatty(STDOUT_FILENO) == 1 && value(of: "NO_COLOR").isEmpty && !["", "dumb"].contains(value(of: "TERM"))
+
+  static let showsProgress = isatty(STDERR_FILENO) == 1 && !["", "dumb"].contains(value(of: "TERM"))
+
+  static func coloured(_ text: String, _ colour: Colour?) -> String {
+    guard hasColours, let colour else { return text }
+    return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"
+  }
+
+  /// Writes a line in the place of the one before; an empty one ends with the place empty.
+  static func showProgress(_ text: String) {
+    guard showsProgress else { return }
+    let line = Array("\r\u{1B}[K\(text)".utf8)
+    _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+
+  private static func value(of variable: String) -> String {
+    getenv(variable).map { String(cString: $0) } ?? ""
+  }
 }

@@ -1,3 +1,4 @@
+import NIOCore
 import Wire
 
 /// The parts of a `multipart/form-data` body (RFC 7578), as positions in it.
@@ -117,5 +118,226 @@ extension Multipart {
       hash.frame(UnsafeRawBufferPointer(rebasing: body[part.fields]))
       hash.frame(UnsafeRawBufferPointer(rebasing: body[part.content]))
     }
+  }
+}
+
+/// The contents of a `Content-Type` field, as positions in the head.
+struct MediaType {
+  /// The way in which a body of this type can be read.
+  enum Kind: Sendable { case json, urlencoded, multipart, other }
+
+  /// The type and subtype, without parameters and without the white space around them.
+  let essence: Range<Int>
+  /// The part after the first semicolon.
+  let parameters: Range<Int>
+  let kind: Kind
+
+  init(value: Range<Int>, in bytes: UnsafeRawBufferPointer) {
+    let semicolon = ASCII.index(of: UInt8(ascii: ";"), in: bytes, value)
+    let essence = MessageHead.trimmed(bytes[value.lowerBound..<(semicolon ?? value.upperBound)])
+    self.essence = essence.startIndex..<essence.endIndex
+    parameters = (semicolon.map { $0 + 1 } ?? value.upperBound)..<value.upperBound
+    kind = Self.kind(UnsafeRawBufferPointer(rebasing: essence))
+  }
+
+  private static func kind(_ essence: UnsafeRawBufferPointer) -> Kind {
+    switch essence.count {
+    case 16 where ASCII.equalsIgnoringCase(essence, "application/json"): .json
+    case 9 where ASCII.equalsIgnoringCase(essence, "text/json"): .json
+    case 33 where ASCII.equalsIgnoringCase(essence, "application/x-www-form-urlencoded"): .urlencoded
+    case 19 where ASCII.equalsIgnoringCase(essence, "multipart/form-data"): .multipart
+    case 6...
+    where ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.suffix(5)), "+json")
+      && essence.contains(UInt8(ascii: "/")):
+      .json
+    default: .other
+    }
+  }
+}
+
+extension MessageHead {
+  /// Whether the one media type of the request is JSON.
+  public var declaresJSON: Bool { MediaType.of(self)?.kind == .json }
+
+  /// Whether the one media type of the request is that of a form.
+  public var declaresForm: Bool {
+    // The shortest name of such a type has this length, which most values do not.
+    guard let field = first(.contentType), field.valueLength >= 19, let kind = MediaType.of(self)?.kind else {
+      return false
+    }
+    return kind == .urlencoded || kind == .multipart
+  }
+}
+
+extension MediaType {
+  /// The media type of a head with one `Content-Type`; `nil` if there is none, or more than one.
+  static func of(_ head: MessageHead) -> MediaType? {
+    guard head.count(.contentType) == 1, let field = head.first(.contentType) else { return nil }
+    return head.bytes.withUnsafeReadableBytes { MediaType(value: field.valueRange, in: $0) }
+  }
+
+  /// The media type of a head of which all readers take the same one; `nil` if there is none, or it is ambiguous.
+  static func unambiguous(_ head: MessageHead) -> MediaType? { isAmbiguous(head) ? nil : of(head) }
+
+  /// The maximum length of a field that readers agree on, in bytes.
+  private static let maxBytes = 1024
+
+  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list,
+  /// that some readers end at a space, or that is too long for some.
+  static func isAmbiguous(_ head: MessageHead) -> Bool {
+    guard let field = head.first(.contentType) else { return false }
+    guard head.count(.contentType) == 1, field.valueLength <= maxBytes else { return true }
+    return head.bytes.withUnsafeReadableBytes { bytes in
+      isList(bytes[field.valueRange])
+        || bytes[MediaType(value: field.valueRange, in: bytes).essence].contains {
+          $0 == ASCII.space || $0 == ASCII.tab
+        }
+    }
+  }
+
+  /// Whether the value has a comma outside of quotes, or a quote without an end.
+  private static func isList(_ value: Slice<UnsafeRawBufferPointer>) -> Bool {
+    var isQuoted = false
+    var isEscaped = false
+    for byte in value {
+      switch byte {
+      case _ where isEscaped: isEscaped = false
+      case UInt8(ascii: "\\"): isEscaped = isQuoted
+      case UInt8(ascii: "\""): isQuoted.toggle()
+      case ASCII.comma where !isQuoted: return true
+      default: break
+      }
+    }
+    return isQuoted
+  }
+
+  /// Whether the body consists of parts, as forms do that upload files.
+  func isMultipart(in head: MessageHead) -> Bool { head.bytes.withUnsafeReadableBytes(isMultipart) }
+
+  /// Whether the body consists of parts.
+  ///
+  /// - Parameter bytes: The bytes to which the positions refer.
+  func isMultipart(in bytes: UnsafeRawBufferPointer) -> Bool { hasType(["multipart/"], in: bytes) }
+
+  /// Whether the body is an image, a sound, a film or a font.
+  func isMedia(in head: MessageHead) -> Bool {
+    head.bytes.withUnsafeReadableBytes { hasType(["image/", "audio/", "video/", "font/"], in: $0) }
+  }
+
+  private func hasType(_ types: [StaticString], in bytes: UnsafeRawBufferPointer) -> Bool {
+    let essence = bytes[essence]
+    return types.contains {
+      ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.prefix($0.utf8CodeUnitCount)), $0)
+    }
+  }
+
+  /// The boundary between the parts of a multipart body; `nil` unless it is given once and has 1 to 70 bytes (RFC 2046,
+  /// section 5.1.1).
+  func boundary(in head: MessageHead) -> [UInt8]? {
+    let found = head.withBytes(parameters) { HeaderParameters($0).values(of: "boundary") }
+    guard found.count == 1, 1...70 ~= found[0].count else { return nil }
+    return found[0]
+  }
+}
+
+/// The `name=value` parameters of a field, separated by semicolons (RFC 9110, section 5.6.6).
+struct HeaderParameters {
+  /// The positions of one parameter. A quoted value is that between its quotes, in which a backslash still stands before
+  /// what it escapes; one without `=` is empty.
+  struct Parameter {
+    fileprivate let name: Range<Int>
+    let value: Range<Int>
+    fileprivate let isQuoted: Bool
+  }
+
+  private let bytes: UnsafeRawBufferPointer
+  private let range: Range<Int>
+
+  /// Prepares the parameters of a field for reading.
+  ///
+  /// - Parameter bytes: The part of the field after its first semicolon.
+  init(_ bytes: UnsafeRawBufferPointer) { self.init(bytes, in: 0..<bytes.count) }
+
+  /// Prepares the parameters in a range of bytes, to which all positions refer.
+  init(_ bytes: UnsafeRawBufferPointer, in range: Range<Int>) {
+    self.bytes = bytes
+    self.range = range
+  }
+
+  var isEmpty: Bool { range.isEmpty }
+
+  /// The maximum number of parameters that are read: media types have a few.
+  private static let maxParameters = 64
+
+  /// The values of the parameters with this name, unquoted, among those that are read.
+  func values(of lowercased: StaticString) -> [[UInt8]] {
+    all.filter { ASCII.equalsIgnoringCase(name($0), lowercased) }.map(value)
+  }
+
+  /// The parameters in their order.
+  var all: some Sequence<Parameter> {
+    sequence(state: (position: range.lowerBound, left: Self.maxParameters)) { state -> Parameter? in
+      guard state.position < range.upperBound, state.left > 0 else { return nil }
+      let (parameter, end) = parameter(from: state.position)
+      state = (end + 1, state.left - 1)
+      return parameter
+    }
+  }
+
+  func name(_ parameter: Parameter) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: bytes[parameter.name])
+  }
+
+  /// The value, unquoted.
+  func value(_ parameter: Parameter) -> [UInt8] {
+    guard parameter.isQuoted else { return Array(bytes[parameter.value]) }
+    var value: [UInt8] = []
+    var position = parameter.value.lowerBound
+    while position < parameter.value.upperBound {
+      if bytes[position] == Self.backslash, position + 1 < range.upperBound { position += 1 }
+      value.append(bytes[position])
+      position += 1
+    }
+    return value
+  }
+
+  private static let backslash = UInt8(ascii: "\\")
+  private static let quote = UInt8(ascii: "\"")
+
+  private func parameter(from start: Int) -> (Parameter, end: Int) {
+    var position = start
+    while position < range.upperBound, bytes[position] != UInt8(ascii: ";"),
+      bytes[position] != UInt8(ascii: "=")
+    {
+      position += 1
+    }
+    let name = trimmed(start..<position)
+    guard position < range.upperBound, bytes[position] == UInt8(ascii: "=") else {
+      return (Parameter(name: name, value: position..<position, isQuoted: false), position)
+    }
+    position += 1
+    if position < range.upperBound, bytes[position] == Self.quote {
+      let end = quotedEnd(from: position + 1)
+      return (Parameter(name: name, value: position + 1..<end, isQuoted: true), semicolon(from: end))
+    }
+    let end = semicolon(from: position)
+    return (Parameter(name: name, value: trimmed(position..<end), isQuoted: false), end)
+  }
+
+  private func trimmed(_ range: Range<Int>) -> Range<Int> {
+    let slice = MessageHead.trimmed(bytes[range])
+    return slice.startIndex..<slice.endIndex
+  }
+
+  private func semicolon(from start: Int) -> Int {
+    bytes[start..<range.upperBound].firstIndex(of: UInt8(ascii: ";")) ?? range.upperBound
+  }
+
+  private func quotedEnd(from start: Int) -> Int {
+    var position = start
+    while position < range.upperBound, bytes[position] != Self.quote {
+      position += bytes[position] == Self.backslash && position + 1 < range.upperBound ? 2 : 1
+    }
+    return position
   }
 }

@@ -148,3 +148,107 @@ extension KeySource {
 
   private static func text(_ bytes: [UInt8]) -> KeyReading { bytes.isEmpty ? .none : .key(bytes) }
 }
+
+/// The number of occurrences of a field or a cookie, with the position of a single one.
+enum FieldFinding {
+  case absent
+  case once(Range<Int>)
+  case repeated
+}
+
+extension MessageHead {
+  /// The position of the value of the one field with this name, which is given in lower case.
+  func find(_ lowercased: String) -> FieldFinding {
+    var lowercased = lowercased
+    return lowercased.withUTF8 { name in
+      let name = UnsafeRawBufferPointer(name)
+      return bytes.withUnsafeReadableBytes { all in
+        var finding = FieldFinding.absent
+        for field in fields where Int(field.nameLength) == name.count {
+          let own = UnsafeRawBufferPointer(rebasing: all[field.nameRange])
+          guard ASCII.equalsIgnoringCase(own, name) else { continue }
+          guard case .absent = finding else { return .repeated }
+          finding = .once(field.valueRange)
+        }
+        return finding
+      }
+    }
+  }
+}
+
+extension MessageHead {
+  /// The maximum number of cookies that are read. Browsers keep 180 of a host at most.
+  private static let maxCookies = 1000
+
+  /// The position of the value of the one cookie with this name (RFC 6265, section 4.2). HTTP/2 may divide the cookies
+  /// among several fields. Behind more cookies than are read there may be a second one.
+  func findCookie(_ name: String) -> FieldFinding {
+    bytes.withUnsafeReadableBytes { all in
+      var finding = FieldFinding.absent
+      var left = Self.maxCookies
+      for field in fields where field.name == .cookie {
+        var start = field.valueRange.lowerBound
+        let end = field.valueRange.upperBound
+        while start < end {
+          guard left > 0 else { return .repeated }
+          left -= 1
+          let pairEnd = ASCII.index(of: UInt8(ascii: ";"), in: all, start..<end) ?? end
+          if let value = Self.value(of: all[start..<pairEnd], named: name) {
+            guard case .absent = finding else { return .repeated }
+            finding = .once(value)
+          }
+          start = pairEnd + 1
+        }
+      }
+      return finding
+    }
+  }
+
+  private static func value(of pair: Slice<UnsafeRawBufferPointer>, named name: String) -> Range<Int>? {
+    // The first letter rules most cookies out.
+    guard let first = pair.first(where: { $0 != ASCII.space && $0 != ASCII.tab }), first == name.utf8.first,
+      let equals = pair.firstIndex(of: UInt8(ascii: "=")),
+      trimmed(pair[..<equals]).elementsEqual(name.utf8)
+    else { return nil }
+    let value = trimmed(pair[(equals + 1)...])
+    return value.startIndex..<value.endIndex
+  }
+}
+
+extension FormPairs {
+  /// Whether some readers find the field in a form that has it not by the rules: those that end a pair at a semicolon,
+  /// too, that drop spaces and control characters around a name, or what follows a NUL in it. Beyond `max` pairs it may
+  /// be anywhere.
+  static func mayHide(_ field: String, in text: UnsafeRawBufferPointer, max: Int = .max) -> Bool {
+    var start = 0
+    var isPair = true
+    var left = max
+    while start <= text.count {
+      guard left > 0 else { return true }
+      left -= 1
+      var end = start
+      while end < text.count, text[end] != UInt8(ascii: "&"), text[end] != UInt8(ascii: ";") { end += 1 }
+      let ends = end == text.count || text[end] == UInt8(ascii: "&")
+      let piece = UnsafeRawBufferPointer(rebasing: text[start..<end])
+      let name = UnsafeRawBufferPointer(rebasing: piece.prefix { $0 != UInt8(ascii: "=") })
+      let isPlain = isPair && ends && PercentText(name, as: .form).reads(field)
+      if !isPlain, reads(PercentText(name, as: .form), roughlyAs: field) { return true }
+      isPair = ends
+      start = end + 1
+    }
+    return false
+  }
+
+  /// Whether some readers take a name for that of the field, without what they drop of it.
+  static func reads(_ name: PercentText, roughlyAs field: String) -> Bool {
+    var name = name
+    var byte = name.next()
+    while let space = byte, space <= ASCII.space { byte = name.next() }
+    for wanted in field.utf8 {
+      guard byte == wanted else { return false }
+      byte = name.next()
+    }
+    while let space = byte, space != 0, space <= ASCII.space { byte = name.next() }
+    return byte == nil || byte == 0
+  }
+}

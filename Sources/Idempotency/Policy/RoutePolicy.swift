@@ -241,3 +241,89 @@ public struct BatchPolicy: Hashable, Sendable {
   /// The source of a key as it stands in a batch of one item.
   public var keySource: KeySource { .json("\(items)/0\(key)") }
 }
+
+extension RoutePolicy {
+  /// Whether this route matches every request that another route matches, so that the other is unreachable behind it.
+  public func covers(_ other: RoutePolicy) -> Bool {
+    methods.isSuperset(of: other.methods) && coversHost(of: other) && coversPath(of: other)
+      && match.headers.allSatisfy(other.match.headers.contains)
+      && (match.graphql == nil || match.graphql == other.match.graphql)
+  }
+
+  private func coversHost(of other: RoutePolicy) -> Bool {
+    guard let host = match.host else { return true }
+    guard let otherHost = other.match.host else { return false }
+    return HostPattern(host).covers(HostPattern(otherHost))
+  }
+
+  private func coversPath(of other: RoutePolicy) -> Bool {
+    guard let path = match.path else { return true }
+    guard let otherPath = other.match.path else { return false }
+    return PathMatcher(path, spelling: spelling).covers(PathMatcher(otherPath, spelling: other.spelling))
+  }
+}
+
+extension PathMatcher {
+  /// Whether this matcher matches every path that another one matches.
+  func covers(_ other: PathMatcher) -> Bool {
+    if segments.isEmpty, matchesRest { return true }
+    // Each lenient pattern matches spellings that no exact one matches, except for `/**`, which is handled above.
+    if spelling == .exact, other.spelling != .exact { return false }
+    let others =
+      spelling == .exact ? other.segments : other.segments.compactMap(Self.lenient)
+    guard matchesRest ? segments.count <= others.count : segments.count == others.count && !other.matchesRest
+    else { return false }
+    return zip(segments, others).allSatisfy { covers($0, $1, isFolded: other.spelling == .caseless) }
+  }
+
+  /// Whether every name that matches another segment matches this one.
+  ///
+  /// - Parameter isFolded: Whether the other segment is matched without regard to letter case.
+  private func covers(_ own: PathPattern.Segment, _ other: PathPattern.Segment, isFolded: Bool) -> Bool {
+    guard case .literal(let name) = own else {
+      // A placeholder takes no empty segment, such as the one behind a last slash.
+      return other != .literal([])
+    }
+    guard case .literal(let otherName) = other else { return false }
+    if spelling == .caseless { return name.map(ASCII.lowercased) == otherName.map(ASCII.lowercased) }
+    return name == otherName && !(isFolded && name.contains(where: ASCII.isLetter))
+  }
+}
+
+extension RoutePolicy {
+  /// The time for which a duplicate may wait: the route's, or less if the client prefers (RFC 7240, `wait`).
+  public func maxWait(for head: MessageHead) -> Milliseconds {
+    if let preferred = Self.preferredWait(head) { return min(.seconds(preferred), waitTimeout) }
+    return duplicates == .wait ? waitTimeout : 0
+  }
+
+  /// The seconds of the preference; `nil` if there is none that is a number among the elements that are read. Beside
+  /// `respond-async` it is the backend's: the time after which that is to respond with 202 (RFC 7240, section 4.3).
+  private static func preferredWait(_ head: MessageHead) -> Int64? {
+    var found: Int64?
+    var isForBackend = false
+    head.readList(of: FieldNameSet(.prefer)) { preference in
+      isForBackend = isRespondAsync(preference)
+      found = found ?? seconds(preference)
+      return !isForBackend
+    }
+    return isForBackend ? nil : found
+  }
+
+  private static func isRespondAsync(_ preference: UnsafeRawBufferPointer) -> Bool {
+    let name = MessageHead.trimmed(preference.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "=") })
+    return ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name), "respond-async")
+  }
+
+  /// The seconds in `wait=N`, which may be quoted, and which parameters may follow; `nil` for another preference.
+  private static func seconds(_ preference: UnsafeRawBufferPointer) -> Int64? {
+    guard let equals = preference.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+    let name = MessageHead.trimmed(preference[..<equals])
+    guard ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: name), "wait") else { return nil }
+    let (quote, rest) = (UInt8(ascii: "\""), preference[(equals + 1)...])
+    var value = MessageHead.trimmed(rest.prefix { $0 != UInt8(ascii: ";") })
+    if value.count > 1, value.first == quote, value.last == quote { value = value.dropFirst().dropLast() }
+    // Nine digits of seconds exceed every limit.
+    return ASCII.decimal(UnsafeRawBufferPointer(rebasing: value.prefix(9))).map { Int64($0) }
+  }
+}

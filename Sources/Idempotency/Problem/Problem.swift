@@ -1,3 +1,6 @@
+import NIOCore
+import Wire
+
 /// A refusal by Semel itself, from the list in section 5 of the contract.
 ///
 /// It is a class, so that every step that may throw it reserves only one word for it.
@@ -111,5 +114,100 @@ extension Problem.Code {
     case .noRoute: "No route leads to a backend"
     case .headerTooLarge: "The request's header fields are too large"
     }
+  }
+}
+
+extension Problem {
+  /// The fields of the problem's response besides its framing: the content type, the prohibition to cache, the link to
+  /// the description, and the advice on retries.
+  public var fields: [(name: StaticString, value: String)] {
+    var fields: [(name: StaticString, value: String)] = [
+      ("Content-Type", "application/problem+json"),
+      ("Cache-Control", "no-store"),
+      ("Link", "<\(type)>; rel=\"describedby\""),
+      ("X-Should-Retry", isRetryable ? "true" : "false"),
+    ]
+    if let retryAfter { fields.append(("Retry-After", String(retryAfter))) }
+    if let challenge { fields.append(("WWW-Authenticate", challenge)) }
+    return fields
+  }
+
+  /// The JSON document (RFC 9457). Its members are always in this order.
+  public func body() -> ByteBuffer {
+    var body = ByteBufferAllocator().buffer(capacity: 512)
+    body.writeLiteral("{\"type\":")
+    body.writeJSON(type)
+    body.writeLiteral(",\"title\":")
+    body.writeJSON(title)
+    body.writeLiteral(",\"status\":")
+    body.writeString(String(status))
+    body.writeLiteral(",\"detail\":")
+    body.writeJSON(detail)
+    body.writeLiteral(",\"code\":")
+    body.writeJSON(code.rawValue)
+    body.writeLiteral(isRetryable ? ",\"retryable\":true" : ",\"retryable\":false")
+    if let originalStatus {
+      body.writeLiteral(",\"original_status\":")
+      body.writeString(String(originalStatus))
+    }
+    if let location {
+      body.writeLiteral(",\"location\":")
+      body.writeJSON(location)
+    }
+    body.writeLiteral("}\n")
+    return body
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func writeJSON(_ text: String) {
+    var bytes: [UInt8] = []
+    bytes.appendJSONString(text)
+    writeBytes(bytes)
+  }
+}
+
+// Refusals caused by the backend or by overload.
+extension Problem {
+  /// The backend was not reached, and the request was certainly not executed.
+  public static var upstreamUnreachable: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail:
+        "Send the same request with the same key again; the backend was not reached and this delivery was not executed.",
+      isRetryable: true)
+  }
+
+  /// The backend has refused the request by a response of class *retry*, of which only the status can be read.
+  public static var refusedForNow: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail:
+        "Send the same request with the same key again; the backend refused it for now, by a response that cannot be read.",
+      isRetryable: true)
+  }
+
+  /// The reason why no more requests are accepted.
+  public enum Overload: Hashable, Sendable, CaseIterable {
+    /// A limit of requests, bodies or waiters has been reached.
+    case busy
+    /// All connections to the backend are in use.
+    case backend
+    /// The process is shutting down.
+    case draining
+  }
+
+  public static func overloaded(_ overload: Overload) -> Problem {
+    let detail =
+      switch overload {
+      case .busy:
+        "Send the same request with the same key again later; too much is in progress and this delivery was not executed."
+      case .backend:
+        "Send the same request with the same key again later; all connections to the backend are in use and this delivery was not executed."
+      case .draining:
+        "Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery."
+      }
+    return Problem(
+      .overloaded, status: 503, detail: detail, isRetryable: true, retryAfter: defaultPause.retryAfterSeconds)
   }
 }

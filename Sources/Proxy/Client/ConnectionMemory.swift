@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Synchronization
 import Telemetry
 import Wire
 
@@ -198,5 +199,171 @@ private struct SteppedCount {
     guard abs(change) >= Self.step || (bytes == 0 && change != 0) else { return }
     counters.change(gauge, by: change)
     published += change
+  }
+}
+
+/// The parts of messages that one connection may have decoded in one turn of the event loop.
+///
+/// A chunk or a DATA frame of one byte costs about as much as one of 16 KiB, and a request costs more still: without a
+/// bound one read of small parts would delay all other connections for as long as thousands of requests.
+///
+/// Each byte of a head is read several times, and HTTP/2 has the sender name thousands of them by one byte: heads are
+/// charged by the bytes that they have when they are decoded.
+struct DecodingBudget {
+  /// The number of parts.
+  private static let maxParts = 512
+  /// The parts that one request counts for: the run of a request costs more than its decoding.
+  static let partsOfRequest = 8
+  /// The decoded bytes of a head or of trailers that count as one part.
+  private static let bytesOfPart = 1 << 10
+
+  private var left = maxParts
+
+  var isOver: Bool { left <= 0 }
+
+  /// Takes one part; false if none is left.
+  mutating func take() -> Bool {
+    guard left > 0 else { return false }
+    left -= 1
+    return true
+  }
+
+  /// Charges for the run of a request.
+  mutating func chargeRequest() { left -= Self.partsOfRequest - 1 }
+
+  /// Charges for the decoded bytes of a head, or of trailers.
+  mutating func charge(headBytes: Int) { left -= headBytes / Self.bytesOfPart }
+
+  /// Charges for parts that were decoded.
+  mutating func charge(_ parts: Int) { left -= parts }
+}
+
+/// The one whose part of a budget it is.
+enum MemoryHolder: Hashable {
+  case address(String)
+  /// A connection; for what waits one that is no single client's, such as a trusted proxy's or one of a Unix socket.
+  case connection(ObjectIdentifier)
+  /// A caller, by its hash.
+  case caller(Int)
+}
+
+/// A number of bytes or of requests, of which each holder has a part, for all event loops.
+final class HolderBudget: Sendable {
+  /// The amounts that may be taken.
+  struct Bounds {
+    /// By all holders.
+    let all: Int
+    /// By all of them while one that holds more than little takes more.
+    let beforeLittle: Int
+    /// By one holder.
+    let holder: Int
+    /// By one holder that holds little.
+    let little: Int
+  }
+
+  private let total = Atomic<Int>(0)
+  private let parts = Mutex<[MemoryHolder: Int]>([:])
+
+  /// The amount that is taken.
+  var taken: Int { total.load(ordering: .relaxed) }
+
+  /// Adds to the parts of holders; false, and nothing added, if that would exceed a bound. A body or a head is useless
+  /// in part: the only one of its holders may be as large as the bound of all.
+  ///
+  /// - Parameter own: The amount that the same body or head has taken before.
+  func take(_ count: Int, of holders: MemoryHolder..., beside own: Int = 0, within bounds: Bounds) -> Bool {
+    invariant(count >= 0, "a holder takes less than nothing")
+    return parts.withLock { parts in
+      var holdLittle = true
+      for holder in holders {
+        let held = parts[holder, default: 0]
+        guard held == own || held + count <= bounds.holder else { return false }
+        holdLittle = holdLittle && (held == own || held + count <= bounds.little)
+      }
+      guard add(count, upTo: holdLittle ? bounds.all : bounds.beforeLittle) else { return false }
+      for holder in holders { parts[holder, default: 0] += count }
+      return true
+    }
+  }
+
+  /// Adds to the part of a holder regardless of the bounds.
+  func force(_ count: Int, of holder: MemoryHolder) {
+    total.add(count, ordering: .relaxed)
+    parts.withLock { $0[holder, default: 0] += count }
+  }
+
+  func give(_ count: Int, of holders: MemoryHolder...) {
+    subtract(count)
+    parts.withLock { parts in
+      for holder in holders {
+        let left = parts[holder, default: 0] - count
+        invariant(left >= 0, "a holder gives back more than its part")
+        parts[holder] = left > 0 ? left : nil
+      }
+    }
+  }
+
+  /// Adds an amount that is no holder's; false, and nothing added, if more than `limit` would be taken.
+  func add(_ count: Int, upTo limit: Int) -> Bool {
+    guard total.add(count, ordering: .relaxed).newValue > limit else { return true }
+    total.subtract(count, ordering: .relaxed)
+    return false
+  }
+
+  func subtract(_ count: Int) {
+    let left = total.subtract(count, ordering: .relaxed).newValue
+    invariant(left >= 0, "more is given back than was taken")
+  }
+}
+
+/// All bounds on the memory for bodies (`limits.body_memory`), in bytes, and on requests that wait.
+struct MemoryLimits {
+  /// The bytes that each claim reserves for its response. Most responses are no larger.
+  static let reservation = 8 << 10
+
+  private let memory: Int
+  private let maxInFlight: Int
+
+  init(_ limits: LimitSettings) {
+    memory = limits.bodyMemory
+    maxInFlight = limits.maxInFlight
+  }
+
+  /// The bytes of requests, and of responses that wait for their clients. The rest is for captured responses alone.
+  var bodies: Int { memory - memory / 4 }
+
+  /// The bytes of responses that wait for their clients at which no further replay begins: slow readers leave room for
+  /// new requests. The response of a request that has run may still take what is there.
+  var unread: Int { memory / 2 }
+
+  /// The bytes of one connection's requests and responses. A single body may exceed them.
+  var connection: Int { memory / 8 }
+
+  /// The bytes of captured responses, which connections and callers hold beyond the reservations. One that holds more
+  /// than an eighth (or one larger response) leaves the second half to the others.
+  var captured: HolderBudget.Bounds {
+    .init(all: memory / 4, beforeLittle: memory / 8, holder: memory / 4, little: memory / 32)
+  }
+
+  /// The captured bytes at which nothing more is claimed, so that responses of granted claims find room to grow. With
+  /// the defaults that is more than all requests in flight reserve: 4096 × 8 KiB = 32 MiB of 64 MiB.
+  var reserved: Int { captured.all / 4 * 3 }
+
+  /// The bytes of outcomes that wait for the store, however long. The other half stays free for new claims, which are
+  /// still made while the store refuses only some writes.
+  var outcomes: Int { captured.all / 2 }
+
+  /// The bytes that wait at next to no cost to their client: ten connections of a balancer that is not known as one
+  /// open a thousand streams at once. Half is for clients that hold little: a few strangers who take all that they may
+  /// leave room for a request whose body comes in a packet of its own.
+  var waiting: HolderBudget.Bounds {
+    .init(all: memory / 4, beforeLittle: memory / 8, holder: memory / 16, little: memory / 1024)
+  }
+
+  /// The requests among these.
+  var waitingRequests: HolderBudget.Bounds {
+    let quarter = max(maxInFlight / 4, 1)
+    return .init(
+      all: max(maxInFlight / 2, 1), beforeLittle: quarter, holder: quarter, little: max(maxInFlight / 512, 1))
   }
 }

@@ -1,4 +1,7 @@
 import Idempotency
+import NIOCore
+import Platform
+import Telemetry
 import Wire
 
 /// The memory that one request holds: its head, its body, its place among those that wait, and the room in which its
@@ -147,4 +150,93 @@ extension RequestMemory {
 
   /// Made when it is needed: most responses fit in the reservation.
   private var holder: MemoryHolder { .caller(caller?.hashValue ?? 0) }
+}
+
+/// The memory for bodies that all event loops share, within `MemoryLimits`.
+///
+/// Once a backend has run a request, a response that finds no room is lost to every retry. Room must therefore be
+/// certain before the claim: uploads and unread responses cannot take the quarter that is for captured responses, and a
+/// claim reserves a part of it. A response that outgrows its reservation takes more step by step, and waits a moment
+/// where there is none: a capture lasts no longer than its backend sends and the store writes.
+final class BodyMemory: Sendable {
+  /// The gauges of all bytes, and of responses that wait for their clients.
+  let counters: Counters
+  /// The captured responses: their reservations, what they take beyond, and outcomes that wait for the store.
+  let captured = HolderBudget()
+  /// The outcomes among these.
+  private let outcomes = HolderBudget()
+  /// The bytes that wait at next to no cost to their client: heads and blocks of fields that are not whole, requests
+  /// whose bodies are not, duplicates, and HTTP/2 streams whose responses nobody takes.
+  let waiting = HolderBudget()
+  /// The requests among these.
+  let waitingRequests = HolderBudget()
+
+  init(counters: Counters) { self.counters = counters }
+
+  /// Takes memory for an outcome that waits for the store; false if there is none.
+  func takeOutcome(_ count: Int, within limits: MemoryLimits) -> Bool {
+    guard outcomes.add(count, upTo: limits.outcomes) else { return false }
+    guard captured.add(count, upTo: limits.captured.all) else {
+      outcomes.subtract(count)
+      return false
+    }
+    counters.change(.bodyBytes, by: count)
+    return true
+  }
+
+  /// Gives back the memory of an outcome that waits no more.
+  func giveOutcome(_ count: Int) {
+    outcomes.subtract(count)
+    captured.subtract(count)
+    counters.change(.bodyBytes, by: -count)
+  }
+
+  /// Takes memory for a request that waits: its head, and a place among those in flight. False if there is none.
+  func takeRequest(_ count: Int, of client: MemoryHolder, within limits: MemoryLimits) -> Bool {
+    guard waitingRequests.take(1, of: client, within: limits.waitingRequests) else { return false }
+    guard waiting.take(count, of: client, within: limits.waiting) else {
+      waitingRequests.give(1, of: client)
+      return false
+    }
+    return true
+  }
+
+  func giveRequest(_ count: Int, of client: MemoryHolder) {
+    waitingRequests.give(1, of: client)
+    waiting.give(count, of: client)
+  }
+}
+
+extension Delivery {
+  /// Counts the memory of the head, once, until the run's end: the request was not over at its start.
+  func countHead() {
+    if isRunning { memory.countHead() }
+  }
+
+  /// The longest wait for room in the share of captures, in milliseconds: several captures end in that time.
+  private static var maxCaptureWait: Int64 { 1000 }
+  /// The time between two tries for room, in milliseconds.
+  private static var capturePause: Int64 { 10 }
+
+  /// Takes memory so that `count` bytes of a response may be captured in all, and waits up to a second for the end of
+  /// other captures; false if there is none.
+  func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
+    // The limit is random, so that one of several captures that wait for each other gives up first.
+    let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
+    let end = NIODeadline.now() + .milliseconds(min(span.count / 2, maxWait))
+    while !memory.growCapture(to: count) {
+      guard NIODeadline.now() < end else { return false }
+      _ = await Signal(timers: timers).wait(milliseconds: Self.capturePause)
+    }
+    return true
+  }
+}
+
+extension Delivery: ResponseMemory {
+  var mayReadAhead: Bool { memory.connection.mayReadAhead }
+
+  func waitingChanged(by bytes: Int) {
+    timers.assertOnLoop()
+    memory.connection.changeUnread(by: bytes)
+  }
 }

@@ -117,3 +117,129 @@ extension RequestRunner {
       .joined(separator: ",")
   }
 }
+
+/// A request's place in a trace.
+extension RequestRunner {
+  /// Continues the client's trace or begins one; without a collector the client's appears only in the log.
+  func beginTrace() {
+    let tracer = environment.tracer
+    guard tracer != nil || configuration.accessLog.isEnabled else { return }
+    let given = head.first(.traceparent).flatMap { field in
+      head.withBytes(field.valueRange) { TraceContext($0) }
+    }
+    guard let tracer, given?.isSampled ?? tracer.keepsNext() else {
+      delivery.logEntry.trace = given.map(RequestTrace.init)
+      return
+    }
+    var trace = RequestTrace(context: given ?? newTrace())
+    trace.parent = given?.span
+    trace.context.span = worker.newSpanID()
+    trace.forwardSpan = worker.newSpanID()
+    trace.isExported = true
+    delivery.logEntry.trace = trace
+  }
+
+  private func newTrace() -> TraceContext {
+    TraceContext(traceHigh: worker.newSpanID(), traceLow: worker.newSpanID(), span: 0, isSampled: true)
+  }
+
+  /// Hands the request's spans over.
+  func endTrace() {
+    guard let tracer = environment.tracer, delivery.logEntry.trace?.isExported == true else { return }
+    delivery.logEntry.method = head.loggedMethod
+    tracer.ended(
+      delivery.logEntry, startedAt: delivery.startedAt.uptimeNanoseconds,
+      now: NIODeadline.now().uptimeNanoseconds
+    ) { worker.newSpanID() }
+  }
+}
+
+/// The times of a request's parts. A request that Semel repeats has the sum of its attempts, and spans that begin with
+/// the first.
+extension RequestRunner {
+  /// Notes that a claim is sent to the store, and returns the time.
+  func noteClaimSent() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
+    return now
+  }
+
+  func noteClaimReply(_ requestedAt: NIODeadline) {
+    delivery.logEntry.claimMicroseconds =
+      (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
+  }
+
+  /// Notes that an attempt is sent to the backend, and returns the time.
+  func noteForwarded() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.forwardAt == nil {
+      delivery.logEntry.trace?.forwardAt = now.uptimeNanoseconds
+    }
+    return now
+  }
+
+  /// Notes the backend's time, which ends now, and returns the time.
+  func noteBackendTime(since forwardedAt: NIODeadline) -> NIODeadline {
+    let now = NIODeadline.now()
+    delivery.logEntry.upstreamMicroseconds =
+      (delivery.logEntry.upstreamMicroseconds ?? 0) + microseconds(since: forwardedAt, until: now)
+    return now
+  }
+
+  /// Notes that an outcome is about to be stored.
+  func noteRecording(at now: NIODeadline) {
+    if delivery.logEntry.trace?.recordAt == nil { delivery.logEntry.trace?.recordAt = now.uptimeNanoseconds }
+  }
+
+  func noteRecordTime(since recordedAt: NIODeadline) {
+    delivery.logEntry.recordMicroseconds =
+      (delivery.logEntry.recordMicroseconds ?? 0) + microseconds(since: recordedAt)
+  }
+}
+
+/// The trace in which a recorded response first ran. It is written behind the response's own fields and removed before
+/// a replay, so that the stores need not know of it and records without it stay valid.
+enum TraceStamp {
+  private static let name: StaticString = "Idempotency-Trace: "
+  private static let length = name.utf8CodeUnitCount + TraceContext.textLength + 2
+
+  /// Adds the stamp to a response that is kept, if its request is traced. A field of the backend's own that looks like a
+  /// stamp is left out, since a replay would take it for one.
+  static func put(_ trace: RequestTrace?, on outcome: Outcome) -> Outcome {
+    guard case .whole(var response) = outcome else { return outcome }
+    while take(from: &response) != nil {}
+    guard let trace, trace.isExported else { return .whole(response) }
+    var fields = response.fields
+    fields.writeLiteral(name)
+    fields.writeString(trace.context.text)
+    fields.writeLiteral("\r\n")
+    return .whole(
+      RecordedResponse(
+        status: response.status, fields: fields, body: response.body, trailers: response.trailers))
+  }
+
+  /// Removes the stamp, and returns a function that parses it; `nil` if there is none. Most replays are not traced, and
+  /// need no parsing.
+  static func take(from response: inout RecordedResponse) -> (() -> TraceContext?)? {
+    var fields = response.fields
+    let start = fields.readableBytes - length
+    guard start >= 0 else { return nil }
+    let isThere = fields.withUnsafeReadableBytes { bytes in
+      // The stamp is a whole line: the only one, or behind the end of another.
+      (start == 0 || bytes[start - 1] == ASCII.lineFeed)
+        && UnsafeRawBufferPointer(rebasing: bytes[start..<start + name.utf8CodeUnitCount]).elementsEqual(
+          UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+    guard isThere, let own = fields.readSlice(length: start) else { return nil }
+    let stamp = fields
+    response = RecordedResponse(
+      status: response.status, fields: own, body: response.body, trailers: response.trailers)
+    return {
+      stamp.withUnsafeReadableBytes { bytes in
+        TraceContext(
+          UnsafeRawBufferPointer(
+            rebasing: bytes[name.utf8CodeUnitCount..<name.utf8CodeUnitCount + TraceContext.textLength]))
+      }
+    }
+  }
+}

@@ -161,3 +161,81 @@ final class EmbeddedWork {
     }
   }
 }
+
+extension EmbeddedWork {
+  /// Empties a log that has grown far beyond its limit. Logs a warning if that fails.
+  func watchLog() {
+    var length = FilePresence.length(of: presence.path + "-wal")
+    defer { writer.figures.withLock { $0.logBytes = length } }
+    guard length >= writer.logBound else { return }
+    let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
+    length = FilePresence.length(of: presence.path + "-wal")
+    guard outcome != .emptied, housekeeping.mayWarn(.log) else { return }
+    let reason = outcome == .heldByReader ? "another process reads the database and holds it" : "\(outcome)"
+    logger.warning(
+      "store: the database's log grows and cannot be emptied; end the other processes that read the file",
+      metadata: ["bytes": "\(length)", "reason": "\(reason)"])
+  }
+
+  /// Reports a store that is there and takes no changes, until one is written again.
+  func noteHindrance(_ error: TransactionError) {
+    guard error.cause.isOfDevice, unavailability == nil else { return }
+    hinderedAt = .now()
+    writer.monitor.hinders("it takes no changes: \(error.cause.text)")
+  }
+
+  func writesAgain() {
+    guard hinderedAt != nil else { return }
+    hinderedAt = nil
+    writer.monitor.serves()
+    logger.notice("store: changes are written again")
+  }
+
+  /// Concludes from a small write that changes are written again, if there is room for a record, too, and no change has
+  /// failed for a while.
+  func mayWriteAgain() {
+    guard let hinderedAt, DispatchTime.now() >= hinderedAt + Housekeeping.recovery,
+      let free = FileSpace.free(at: presence.path), free >= FileSpace.minFree
+    else { return }
+    writesAgain()
+  }
+
+  /// Reports that a page of the database cannot be read. What needs the page is refused, and the rest goes on.
+  func noteDamage(_ error: TransactionError) {
+    guard error.cause.isCorrupt, !error.isOfCommit, housekeeping.mayWarn(.damage) else { return }
+    logger.error(
+      """
+      store: a page of the database is damaged, and changes that need it are refused; check the disk, stop Semel, and \
+      mend the file (deploy/manual/store.md, a damaged file)
+      """, metadata: ["error": "\(error.cause.text)", "file": "\(presence.path)"])
+  }
+
+  func watchClock() {
+    guard let lead = clock.lead(), housekeeping.mayWarn(.clock) else { return }
+    logger.warning(
+      "store: the wall clock was set while Semel runs; the store's time goes on, and follows it at the next start",
+      metadata: ["by_ms": "\(lead.count)"])
+  }
+}
+
+/// The embedded store's numbers for the metrics page.
+public struct EmbeddedFigures: Equatable, Sendable {
+  /// The number of groups that were committed.
+  public internal(set) var commits = 0
+  /// The number of entries and responses that the sweeper has removed.
+  public internal(set) var swept = 0
+  /// The number of sweep steps that failed.
+  public internal(set) var sweepFailures = 0
+  /// The length of the database file, in bytes.
+  public internal(set) var databaseBytes = 0
+  /// The length of SQLite's log, in bytes.
+  public internal(set) var logBytes = 0
+  /// The free space within the database, in bytes.
+  public internal(set) var freeBytes = 0
+  /// The number of starts of this process that have found a loss (`FileLoss`).
+  public internal(set) var losses = 0
+  /// Whether the database is still where it was opened.
+  public internal(set) var isAvailable = true
+  /// Whether all open records are known, so that nobody has to walk for them.
+  public internal(set) var hasOpenIndex = false
+}

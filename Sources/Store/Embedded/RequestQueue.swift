@@ -1,5 +1,8 @@
 import Dispatch
+import GRDB
 import Idempotency
+import Logging
+import Platform
 import Synchronization
 import Wire
 
@@ -110,5 +113,139 @@ final class RequestQueue: Sendable {
       return expired
     }
     for request in expired { request.expire(isServing: isServing) }
+  }
+}
+
+/// The group commit: all commands that wait run in one transaction, with one wait for the disk. A watchdog ends
+/// commands that exceed the time-out, since the writer may be blocked by the disk or by a lock.
+final class EmbeddedWriter: Sendable {
+  /// The watchdog's ticks within the time-out of a command.
+  private static let ticks = 8
+
+  let queue = RequestQueue()
+  let waiters = WatchRegistry()
+  let figures = Mutex(EmbeddedFigures())
+  let monitor: StoreMonitor
+  let logger: Logger
+  let timeout: Milliseconds
+  let logBound: Int
+  private let servedAt: ServingTime
+  private let clock: StoreClock
+  private let watchdog: Watchdog
+
+  init(
+    clock: StoreClock, timeout: Milliseconds, logBound: Int, monitor: StoreMonitor, logger: Logger
+  ) {
+    self.logBound = logBound
+    self.monitor = monitor
+    self.clock = clock
+    self.timeout = timeout
+    self.logger = logger
+    let (queue, servedAt) = (queue, ServingTime(within: timeout - timeout / 4))
+    self.servedAt = servedAt
+    watchdog = Watchdog(every: timeout / Int64(Self.ticks)) {
+      queue.tick(limit: Self.ticks, isServing: servedAt.isRecent)
+    }
+  }
+
+  var isServing: Bool { servedAt.isRecent }
+
+  func served() { servedAt.note() }
+
+  func run(on database: Database, _ presence: FilePresence, under lock: FileLock) {
+    do {
+      let work = try EmbeddedWork(database, presence, lock, clock, of: self)
+      work.run()
+    } catch {
+      logger.critical("store: the writer cannot work", metadata: ["error": "\(error)"])
+      queue.close()
+      while let group = queue.take(reusing: [], until: .now()) {
+        for request in group { request.fail(.unavailable("\(error)")) }
+        queue.finish()
+      }
+    }
+    watchdog.cancel()
+  }
+}
+
+/// The time when the writer last ran commands: while it runs some, a command only takes turns. Safe from any thread.
+private final class ServingTime: Sendable {
+  private let span: Milliseconds
+  private let nanoseconds = Atomic<Int64>(BootInstant.now.nanoseconds)
+
+  init(within span: Milliseconds) { self.span = span }
+
+  func note() { nanoseconds.store(BootInstant.now.nanoseconds, ordering: .relaxed) }
+
+  var isRecent: Bool {
+    BootInstant.now - BootInstant(nanoseconds: nanoseconds.load(ordering: .relaxed)) < span
+  }
+}
+
+/// A repeating timer on a thread that the writer cannot block. Any thread may use a dispatch source.
+private final class Watchdog: @unchecked Sendable {
+  private let timer: any DispatchSourceTimer
+
+  init(every span: Milliseconds, _ tick: @escaping @Sendable () -> Void) {
+    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "semel.store.watchdog"))
+    let pause = DispatchTimeInterval.milliseconds(max(1, Int(span.count)))
+    timer.schedule(deadline: .now() + pause, repeating: pause)
+    timer.setEventHandler(handler: tick)
+    timer.resume()
+  }
+
+  deinit { timer.cancel() }
+
+  func cancel() { timer.cancel() }
+}
+
+/// The reason for which the embedded store cannot be opened or copied.
+public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
+  case noDirectory(path: String)
+  /// Another process has the file open, or this process already has.
+  case inUse(path: String, owner: String)
+  case notADatabase(path: String)
+  /// The file is another program's database.
+  case foreignDatabase(path: String)
+  case newerFormat(path: String, found: Int, known: Int)
+  /// Records were lost, and must not be lost silently.
+  case loss(path: String, FileLoss)
+  case cannotOpen(path: String, reason: String)
+  case cannotCopy(target: String, reason: String)
+
+  public var description: String {
+    switch self {
+    case .noDirectory(let path):
+      "store \(path): its directory does not exist; create it, or mend store.path"
+    case .inUse(let path, let owner):
+      "store \(path): in use by \(owner); one file serves one process, use store.kind: redis for several"
+    case .notADatabase(let path):
+      "store \(path): the file is not a database; mend store.path, or move the file away"
+    case .foreignDatabase(let path):
+      "store \(path): the database belongs to another program; mend store.path"
+    case .newerFormat(let path, let found, let known):
+      "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
+    case .loss(let path, let loss):
+      "store \(path): \(loss.refusal(at: path))"
+    case .cannotOpen(let path, let reason):
+      "store \(path): cannot be opened: \(reason); start Semel again once the store can be used"
+    case .cannotCopy(let target, let reason):
+      "\(target): cannot be written: \(reason)"
+    }
+  }
+}
+
+extension EmbeddedStoreError {
+  init(_ error: any Error, opening path: String) {
+    switch error {
+    case let error as EmbeddedStoreError:
+      self = error
+    case let error as DatabaseError:
+      self =
+        error.resultCode == .SQLITE_NOTADB
+        ? .notADatabase(path: path) : .cannotOpen(path: path, reason: error.message ?? "\(error)")
+    default:
+      self = .cannotOpen(path: path, reason: "\(error)")
+    }
   }
 }

@@ -1,6 +1,8 @@
 import Idempotency
 import NIOCore
 import Platform
+import Synchronization
+import Wire
 
 /// The codec in the commands and replies of a store. What is large is encoded beside the caller's event loop.
 extension OutcomeCodec {
@@ -163,4 +165,77 @@ extension Standing {
   fileprivate var completedRecord: CompletedRecord? {
     if case .completed(let record) = self { record } else { nil }
   }
+}
+
+/// The turns of the large responses that are decoded beside the event loops. What takes few bytes in the store may be
+/// large, and is in no count of memory until the loop of its client has it.
+final class ExpansionTurns: Sendable {
+  private static let budget = 8 << 20
+
+  private struct State {
+    var queue = TurnQueue(budget: ExpansionTurns.budget)
+    var waiting: [TurnQueue.Place: @Sendable () -> Void] = [:]
+
+    mutating func takeNext() -> (@Sendable () -> Void)? {
+      guard let place = queue.takeNext() else { return nil }
+      guard let begin = waiting.removeValue(forKey: place) else {
+        invariantBroken("the turn of a response comes twice")
+      }
+      return begin
+    }
+  }
+
+  private let state = Mutex(State())
+
+  /// Calls `begin` when it is the response's turn, at once or on the thread that ends another one's. `end` must follow.
+  func enter(caller: Int, bytes: Int, _ begin: @escaping @Sendable (TurnQueue.Place) -> Void) {
+    state.withLock { state in
+      let place = state.queue.enter(caller: caller, bytes: bytes)
+      state.waiting[place] = { begin(place) }
+    }
+    beginNext()
+  }
+
+  func end(_ place: TurnQueue.Place) {
+    state.withLock { $0.queue.end(place) }
+    beginNext()
+  }
+
+  private func beginNext() {
+    while let begin = state.withLock({ $0.takeNext() }) { begin() }
+  }
+}
+
+extension RecordedResponse {
+  var isCompressible: Bool {
+    var isCompressible = true
+    fields.eachFieldLine { name, value in
+      switch name {
+      case "content-encoding": if value.lowercased() != "identity" { isCompressible = false }
+      case "content-type": if Self.isCompressed(type: value) { isCompressible = false }
+      default: break
+      }
+    }
+    return isCompressible
+  }
+
+  private static func isCompressed(type text: String) -> Bool {
+    let type = text.prefix { $0 != ";" && $0 != " " && $0 != "\t" }.lowercased()
+    guard let slash = type.firstIndex(of: "/") else { return false }
+    switch type[..<slash] {
+    case "image": return !type.hasSuffix("+xml") && type != "image/bmp"
+    case "video": return true
+    case "audio": return type != "audio/wav"
+    default:
+      return compressedTypes.contains(type) || type.hasSuffix("+zip") || type.hasSuffix("+gzip")
+        || type.hasPrefix("application/vnd.openxmlformats-")
+        || type.hasPrefix("application/vnd.oasis.opendocument.")
+    }
+  }
+
+  private static let compressedTypes: Set<String> = [
+    "application/gzip", "application/java-archive", "application/vnd.rar", "application/x-7z-compressed",
+    "application/x-bzip2", "application/x-gzip", "application/x-rar-compressed", "application/x-xz",
+    "application/zip", "application/zstd", "font/woff", "font/woff2",
+  ]
 }

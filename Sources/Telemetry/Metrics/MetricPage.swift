@@ -1,4 +1,6 @@
+import Glibc
 import Idempotency
+import Platform
 
 /// The metrics page under construction: samples by family, written in the order of `MetricFamily.all`.
 struct MetricPage {
@@ -173,5 +175,59 @@ extension Metrics {
     page.add(.claimsLost, sum(LoopLayout.count(.claimsLost)))
     page.add(.supersededOwners, sum(LoopLayout.count(.supersededOwners)))
     page.add(.keysUnderOtherCaller, sum(LoopLayout.count(.keysUnderOtherCaller)))
+  }
+}
+
+/// The reference of all metrics: a page that is made from their families, for whoever has no sources.
+public enum MetricReference {
+  /// The page, in Markdown.
+  public static var page: String {
+    let rows = MetricFamily.all.map { family in
+      let cells = ["`\(family.name)`", family.kind.rawValue, begin(of: family), family.help]
+      return "| " + cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ") + " |"
+    }
+    let table = ["| metric | kind | from the start | |", "|---|---|---|---|"] + rows
+    return introduction + "\n\n" + table.joined(separator: "\n") + "\n"
+  }
+
+  private static func begin(of family: MetricFamily) -> String {
+    guard family.kind != .histogram else { return "none" }
+    return switch family.initial {
+    case .all: "all"
+    case .only(let key, let value): "`\(key)=\"\(value)\"`"
+    case .none: "none"
+    }
+  }
+
+  private static let introduction = """
+    # All metrics
+
+    Every metric of `/metrics`, in its order. [Metrics and alerts](metrics.md) has them by the question that they answer,
+    with their labels. The page is made from the program, and a test holds it to that.
+
+    *From the start* are the series that are there with 0 before they have counted anything. `rate` and `increase` miss
+    the first count of any other series: write `or vector(0)` beside it.
+    """
+}
+
+/// The kernel's numbers about this process.
+enum ProcessFigures {
+  /// - Parameter start: The time when the process started, in milliseconds since 1970.
+  static func read(start: Int64) -> [MetricFigure] {
+    var figures = [MetricFigure(.processCPU, Double(processTimeNanoseconds()) / 1_000_000_000)]
+    if let pages = SystemFile.text(of: "/proc/self/statm")?.split(separator: " ").dropFirst().first {
+      figures.append(MetricFigure(.processMemory, (Int(pages) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))))
+    }
+    if let count = openFiles() { figures.append(MetricFigure(.processFiles, count)) }
+    figures.append(MetricFigure(.processStart, Double(start) / 1000))
+    return figures
+  }
+
+  private static func openFiles() -> Int? {
+    guard let folder = opendir("/proc/self/fd") else { return nil }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    return max(0, count - 3)
   }
 }

@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Synchronization
 import TLS
 import Wire
 
@@ -134,4 +135,93 @@ enum Connector {
   }
 
   private struct ConnectTimeout: Error {}
+}
+
+/// A one-shot result, which may be awaited before or after it is set. Confined to its loop.
+final class OneShot {
+  private var result: Result<Void, any Error>?
+  private var promise: EventLoopPromise<Void>?
+
+  var isSet: Bool { result != nil }
+
+  /// Sets the result. Only the first call has an effect.
+  func set(_ result: Result<Void, any Error>) {
+    guard self.result == nil else { return }
+    self.result = result
+    promise?.completeWith(result)
+  }
+
+  /// Returns a future of the result. Call it at most once.
+  func wait(on loop: any EventLoop) -> EventLoopFuture<Void> {
+    invariant(promise == nil, "a result is awaited twice")
+    let promise = loop.makePromise(of: Void.self)
+    self.promise = promise
+    if let result { promise.completeWith(result) }
+    return promise.futureResult
+  }
+}
+
+/// The backends to which the last attempt to connect has failed. Shared by all event loops.
+public final class UnreachedBackends: Sendable {
+  /// The end of the latest attempt to connect.
+  public struct Failure: Sendable, Equatable {
+    public let reason: String
+    /// The time of the failure, in milliseconds since 1970.
+    public let time: Int64
+  }
+
+  private let failures = Mutex<[String: Failure]>([:])
+  /// Whether there is any failure. While there is none, a connection takes no lock.
+  private let isAny = Atomic<Bool>(false)
+
+  public init() {}
+
+  /// The failure of an upstream's backend; `nil` if it was reached when a connection was last tried, or none was tried.
+  public func failure(of name: String) -> Failure? { failures.withLock { $0[name] } }
+
+  func failed(_ name: String, because reason: String) {
+    failures.withLock { failures in
+      failures[name] = Failure(reason: reason, time: WallClock.milliseconds())
+      isAny.store(true, ordering: .relaxed)
+    }
+  }
+
+  func connected(_ name: String) {
+    guard isAny.load(ordering: .relaxed) else { return }
+    failures.withLock { failures in
+      failures[name] = nil
+      isAny.store(!failures.isEmpty, ordering: .relaxed)
+    }
+  }
+}
+
+/// The versions of HTTP that the connections of a pool may use.
+enum HTTPVersions {
+  case http1
+  /// The version that ALPN chooses.
+  case negotiated
+  case http2
+
+  init(for request: UpstreamRequest) {
+    // HTTP/2 has no `Upgrade`.
+    let wanted = request.upgrade == nil ? request.upstream.http2 : .off
+    switch wanted {
+    case .off: self = .http1
+    // Without TLS there is no ALPN.
+    case .auto:
+      // A client that authenticates its connection needs one of its own.
+      let fits = request.upstream.tls != nil && request.fitsHTTP2 && !request.bindsConnection
+      self = fits ? .negotiated : .http1
+    case .priorKnowledge: self = .http2
+    }
+  }
+
+  /// The protocols that are offered by ALPN.
+  var protocols: [String] {
+    switch self {
+    case .http1: ["http/1.1"]
+    case .negotiated: ["h2", "http/1.1"]
+    case .http2: ["h2"]
+    }
+  }
 }

@@ -52,3 +52,137 @@ extension HeadLimits {
   /// refused would leave the outcome unknown.
   static let backend = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 }
+
+/// The exchanges that wait for a connection, in the order of their arrival.
+///
+/// Those of no protected route have a queue of their own: while they may take up no further connection, the others
+/// overtake them.
+struct WaitingExchanges {
+  private typealias Queue = CircularBuffer<(number: Int, exchange: HTTPExchange)>
+
+  private var protected = Queue(initialCapacity: 4)
+  private var unprotected = Queue(initialCapacity: 4)
+  private var appended = 0
+
+  mutating func append(_ exchange: HTTPExchange) {
+    invariant(!exchange.isWaiting, "an exchange waits twice for a connection")
+    appended += 1
+    if exchange.request.isProtected {
+      protected.append((appended, exchange))
+    } else {
+      unprotected.append((appended, exchange))
+    }
+  }
+
+  /// Returns the first exchange of each kind that still waits, in the order of their arrival.
+  ///
+  /// - Parameter isOverdrawn: Whether a protected one waits for others of its caller, and is overtaken.
+  mutating func firsts(skipping isOverdrawn: (HTTPExchange) -> Bool) -> (HTTPExchange?, HTTPExchange?) {
+    dropEnded()
+    let first = protected.first { $0.exchange.isWaiting && !isOverdrawn($0.exchange) }
+    let other = unprotected.first
+    let isOrdered = (first?.number ?? .max) <= (other?.number ?? .max)
+    return isOrdered ? (first?.exchange, other?.exchange) : (other?.exchange, first?.exchange)
+  }
+
+  /// Removes an exchange that `firsts` has returned.
+  mutating func remove(_ exchange: HTTPExchange) {
+    if exchange.request.isProtected {
+      Self.remove(exchange, from: &protected)
+    } else {
+      Self.remove(exchange, from: &unprotected)
+    }
+  }
+
+  private static func remove(_ exchange: HTTPExchange, from queue: inout Queue) {
+    let index = queue.firstIndex { $0.exchange === exchange }
+    invariant(index != nil, "an exchange leaves a queue in which it does not wait")
+    if let index { queue.remove(at: index) }
+  }
+
+  /// Whether no exchange waits.
+  var isEmpty: Bool { protected.isEmpty && unprotected.isEmpty }
+
+  /// Removes and returns all exchanges.
+  mutating func removeAll() -> [HTTPExchange] {
+    defer { self = WaitingExchanges() }
+    return (Array(protected) + Array(unprotected)).map { $0.exchange }
+  }
+
+  /// Lets go of the exchanges at the heads of the queues that no longer wait. All of a queue wait equally long, so that
+  /// they come to its head soon.
+  mutating func dropEnded() {
+    Self.dropEnded(&protected)
+    Self.dropEnded(&unprotected)
+  }
+
+  private static func dropEnded(_ queue: inout Queue) {
+    while let first = queue.first, !first.exchange.isWaiting { queue.removeFirst() }
+  }
+}
+
+/// The connections of a pool that are taken up by requests of no protected route, and by those of each caller. Either
+/// leaves some to the others.
+///
+/// A tunnel or an event stream keeps its connection for as long as its client wants, and one caller may send many slow
+/// requests at once: others would find no connection.
+struct ConnectionShares {
+  private let limit: Int
+  /// The number of connections that requests without protection may take up together. They leave one at least.
+  let maxUnprotected: Int
+  /// The number of requests without protection that are connecting or running.
+  private var unprotected = 0 {
+    didSet { invariant(unprotected >= 0, "an exchange gives up a connection that it never took up") }
+  }
+  /// The same of protected ones.
+  private var protected = 0 {
+    didSet { invariant(protected >= 0, "a protected exchange gives up a connection that it never took up") }
+  }
+  /// The same of each caller.
+  private var callers: [Int: Int] = [:]
+
+  init(of limit: Int) {
+    self.limit = limit
+    // Of a single connection nothing can be left.
+    maxUnprotected = limit > 1 ? limit - max(1, limit / 4) : 1
+    invariant(maxUnprotected < limit || limit <= 1, "requests without protection may take up all connections")
+  }
+
+  /// Whether a connection is left to the request by those of its kind.
+  ///
+  /// The last quarter of what requests without protection leave is for callers that have an eighth of it at most. A
+  /// caller that has more would take each connection that becomes free, once others have their part.
+  func leaveOne(to request: UpstreamRequest) -> Bool {
+    guard request.isProtected else { return unprotected < maxUnprotected }
+    // Of fewer than four connections a caller may take up all.
+    guard limit >= 4, let caller = request.caller else { return true }
+    let room = limit - unprotected
+    return room - protected > max(1, room / 4) || callers[caller, default: 0] < max(1, room / 8)
+  }
+
+  /// Counts a request that takes up a connection (1), or no longer does (-1).
+  mutating func change(_ request: UpstreamRequest, by change: Int) {
+    invariant(
+      change == 1 || change == -1, "a request takes up or gives up another number of connections than one")
+    guard request.isProtected else { return unprotected += change }
+    protected += change
+    guard let caller = request.caller else { return }
+    let count = callers[caller, default: 0] + change
+    invariant(count >= 0, "a caller gives up a connection that it never took up")
+    invariant(count <= protected, "a caller has more connections than all callers together")
+    callers[caller] = count > 0 ? count : nil
+  }
+}
+
+/// A number of connections for protected requests, and one for all others.
+struct ByProtection {
+  private var numbers = (protected: 0, other: 0)
+
+  subscript(isProtected: Bool) -> Int {
+    get { isProtected ? numbers.protected : numbers.other }
+    set {
+      invariant(newValue >= 0, "a connection is counted out twice among those of its kind")
+      if isProtected { numbers.protected = newValue } else { numbers.other = newValue }
+    }
+  }
+}

@@ -1,3 +1,5 @@
+import NIOCore
+
 /// The fields of a head that concern framing, connection and host, each checked to be unique and unambiguous.
 ///
 /// Request smuggling needs two readers that understand one head differently, so a head that can be read in two ways is
@@ -103,5 +105,102 @@ struct FramingFields {
   /// Whether the connection persists after this message: by default in HTTP/1.1, only with `keep-alive` in HTTP/1.0.
   func isPersistent(minorVersion: UInt8) -> Bool {
     !closes && (minorVersion >= 1 || keepsAlive)
+  }
+}
+
+extension MessageHead {
+  /// The framing of a response, and whether the head repeats it.
+  ///
+  /// The tolerant reading makes one field of several that state the same, so that only one is forwarded and recorded.
+  mutating func framing(by reading: Reading) throws(WireError) -> (fields: FramingFields, isRepeated: Bool) {
+    do throws(WireError) {
+      return (try framingFields(by: reading), false)
+    } catch {
+      guard reading == .tolerant, mergeRepeatedFraming() else { throw error }
+      return (try framingFields(by: reading), true)
+    }
+  }
+
+  private func framingFields(by reading: Reading) throws(WireError) -> FramingFields {
+    try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+      try FramingFields(fields, in: bytes, reading: reading)
+    }
+  }
+
+  /// Makes one field of equal lengths, in several lines or in a list, and one of equal lines `Transfer-Encoding:
+  /// chunked`. Returns false, and changes nothing, where they differ.
+  private mutating func mergeRepeatedFraming() -> Bool {
+    let lengths = fields.indices.filter { fields[$0].name == .contentLength }
+    let codings = fields.indices.filter { fields[$0].name == .transferEncoding }
+    guard let length = commonLength(lengths), areChunked(codings) else { return false }
+    if let first = lengths.first {
+      fields[first].valueStart = UInt32(truncatingIfNeeded: length.lowerBound)
+      fields[first].valueLength = UInt32(truncatingIfNeeded: length.count)
+    }
+    for index in (lengths.dropFirst() + codings.dropFirst()).sorted(by: >) { fields.remove(at: index) }
+    return true
+  }
+
+  /// The position of the first of the numbers in these fields; `nil` if they differ. Empty if there are no fields.
+  private func commonLength(_ lengths: [Int]) -> Range<Int>? {
+    var common: (number: Int, range: Range<Int>)?
+    for index in lengths {
+      let value = fields[index].valueRange
+      let isCommon = withBytes(value) { bytes in
+        bytes.split(separator: ASCII.comma, omittingEmptySubsequences: false).allSatisfy { element in
+          let element = Self.trimmed(element)
+          guard let number = ASCII.decimal(UnsafeRawBufferPointer(rebasing: element)) else { return false }
+          if let common { return common.number == number }
+          common = (
+            number, value.lowerBound + element.startIndex..<value.lowerBound + element.endIndex
+          )
+          return true
+        }
+      }
+      guard isCommon else { return nil }
+    }
+    return common?.range ?? 0..<0
+  }
+
+  private func areChunked(_ codings: [Int]) -> Bool {
+    codings.allSatisfy { index in
+      withBytes(fields[index].valueRange) { ASCII.equalsIgnoringCase($0, "chunked") }
+    }
+  }
+}
+
+/// The terms on which a server keeps its connection for further requests, as `Keep-Alive: timeout=5, max=100` states
+/// them (RFC 2068, section 19.7.1.1).
+public struct KeepAliveTerms: Equatable, Sendable {
+  /// The time for which the server keeps the connection without a request, in seconds; `nil` if it is not stated.
+  public var timeout: Int?
+  /// The number of further requests that the server takes on the connection; `nil` if it is not stated.
+  public var max: Int?
+
+  public init(timeout: Int? = nil, max: Int? = nil) {
+    self.timeout = timeout
+    self.max = max
+  }
+
+  /// Reads the terms of a response. Parameters that are unknown or no number are skipped, and of two the smaller one
+  /// counts.
+  public init(of head: MessageHead) {
+    self.init()
+    head.readList(of: FieldNameSet(.keepAlive)) { element in
+      read(element)
+      return true
+    }
+  }
+
+  private mutating func read(_ element: UnsafeRawBufferPointer) {
+    guard let sign = ASCII.index(of: 0x3D, in: element, 0..<element.count) else { return }
+    let name = UnsafeRawBufferPointer(rebasing: MessageHead.trimmed(element[..<sign]))
+    let value = UnsafeRawBufferPointer(rebasing: MessageHead.trimmed(element[(sign + 1)...]))
+    guard let number = ASCII.decimal(value) else { return }
+    if ASCII.equalsIgnoringCase(name, "timeout") {
+      timeout = Swift.min(timeout ?? number, number)
+    } else if ASCII.equalsIgnoringCase(name, "max") {
+      max = Swift.min(max ?? number, number)
+    }
   }
 }

@@ -60,3 +60,98 @@ public struct FieldNameSet: OptionSet, Sendable {
   public static let momentary = FieldNameSet(
     .age, .altSvc, .date, .retryAfter, .serverTiming, .xShouldRetry)
 }
+
+/// Names of fields: each whole, or with a `*` at its end the beginning of several. Letter case does not count, and an
+/// underscore is a hyphen, as CGI-like servers read it.
+public struct FieldNameList: Hashable, Sendable {
+  /// The names in lower case.
+  public var names: [String]
+
+  public init(_ names: [String] = []) { self.names = names }
+
+  /// Whether the list has a name.
+  public func contains(_ name: UnsafeRawBufferPointer) -> Bool {
+    names.contains { Self.matches($0, name) }
+  }
+
+  /// Whether the list has a name. A name with a `*` is in it only if all names with that beginning are.
+  public func contains(_ name: String) -> Bool {
+    Array(name.utf8).withUnsafeBytes { contains($0) }
+  }
+
+  private static func matches(_ pattern: String, _ name: UnsafeRawBufferPointer) -> Bool {
+    let pattern = pattern.utf8
+    guard pattern.last == UInt8(ascii: "*") else {
+      return pattern.count == name.count && pattern.elementsEqual(name, by: isSame)
+    }
+    let start = pattern.dropLast()
+    return start.count <= name.count && start.elementsEqual(name.prefix(start.count), by: isSame)
+  }
+
+  private static func isSame(_ byte: UInt8, _ other: UInt8) -> Bool {
+    byte == ASCII.lowercased(other) || byte == UInt8(ascii: "-") && other == UInt8(ascii: "_")
+  }
+}
+
+/// The choice of the fields of a message that are left out, made once for many messages.
+public struct FieldOmission: Sendable {
+  private let dropped: FieldNameList
+  private let kept: FieldNameList
+  /// The names that a head recognises among those that are left out.
+  public let known: FieldNameSet
+
+  /// - Parameters:
+  ///   - dropped: The names that are left out.
+  ///   - kept: Those of them that stay nevertheless.
+  public init(_ dropped: FieldNameList, except kept: FieldNameList = FieldNameList()) {
+    self.dropped = dropped
+    self.kept = kept
+    known = FieldName.allCases.reduce(into: []) { set, name in
+      let text = "\(name.lowercased)"
+      if !text.isEmpty, dropped.contains(text), !kept.contains(text) { set.insert(FieldNameSet(name)) }
+    }
+  }
+
+  /// Whether a field is left out.
+  public func omits(_ name: UnsafeRawBufferPointer) -> Bool { dropped.contains(name) && !kept.contains(name) }
+}
+
+extension FieldNameList {
+  /// The fields that state what is left of a client's rate. They belong to one exchange.
+  public static let rateLimits = FieldNameList(["ratelimit*", "x-ratelimit*", "x-rate-limit*"])
+}
+
+/// The elements of a comma-separated list, without the white space around them. Empty elements are skipped.
+///
+/// Quoted strings are not recognised: the lists that a proxy reads contain tokens.
+///
+/// A stranger decides on the length of a list, so that only its first elements are read, empty ones included. Every
+/// reader takes the safe side for the others (`isCut`).
+public struct ListElements: Sequence, IteratorProtocol {
+  /// The maximum number of elements that are read, empty ones included. Credentials of the longest scheme (OAuth 1.0)
+  /// have a dozen.
+  public static let maxElements = 64
+
+  private let bytes: UnsafeRawBufferPointer
+  private var at = 0
+  /// The number of elements that were read, empty ones included.
+  private(set) var visited = 0
+
+  public init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+  }
+
+  /// Whether `next` has left elements out, since the list has too many.
+  public var isCut: Bool { visited == Self.maxElements && at < bytes.count }
+
+  public mutating func next() -> UnsafeRawBufferPointer? {
+    while at < bytes.count, visited < Self.maxElements {
+      let end = ASCII.index(of: ASCII.comma, in: bytes, at..<bytes.count) ?? bytes.count
+      let element = MessageHead.trimmed(bytes[at..<end])
+      at = end + 1
+      visited += 1
+      if !element.isEmpty { return UnsafeRawBufferPointer(rebasing: element) }
+    }
+    return nil
+  }
+}

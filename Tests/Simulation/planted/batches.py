@@ -78,7 +78,7 @@ MUTANTS = {
     ],
     "a key's payloads are one": [
         (
-            "Proxy/Run/BatchCall.swift",
+            "Proxy/Run/KeyedCall.swift",
             "places.append(calls[place].fingerprint == prints[index] ? place : nil)",
             "places.append(calls[place].fingerprint == prints[index] || PLANTED ? place : nil)",
         ),

@@ -6,7 +6,7 @@ CLAIM_LIFECYCLE = "Idempotency/Lifecycle/ClaimLifecycle.swift"
 CLAIM_LIFECYCLE_STORED = "Idempotency/Lifecycle/ClaimLifecycle+Stored.swift"
 CLAIM_LIFECYCLE_RECONCILE = "Idempotency/Lifecycle/ClaimLifecycle+Reconcile.swift"
 RECORD_RUN = "Idempotency/Lifecycle/RecordRun.swift"
-CLAIM_LIFECYCLE_RETRIES = "Idempotency/Lifecycle/ClaimLifecycle+Retries.swift"
+CLAIM_LIFECYCLE_RETRIES = "Idempotency/Lifecycle/ClaimLifecycle+Stored.swift"
 KEYED_CALL = "Proxy/Run/KeyedCall.swift"
 UNUSED_CLAIM = "Idempotency/Lifecycle/UnusedClaim.swift"
 

@@ -1,7 +1,7 @@
 """Planted faults of what a response, or a backend's statement, means."""
 
-ROUTE_POLICY_OUTCOME = "Idempotency/Lifecycle/RoutePolicy+Outcome.swift"
-RECONCILE_POLICY = "Idempotency/Policy/ReconcilePolicy.swift"
+ROUTE_POLICY_OUTCOME = "Idempotency/Lifecycle/Steering.swift"
+RECONCILE_POLICY = "Idempotency/Policy/ReplayPolicy.swift"
 STEERING = "Idempotency/Lifecycle/Steering.swift"
 
 MUTANTS = {

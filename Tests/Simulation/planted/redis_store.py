@@ -1,13 +1,13 @@
 """Planted faults of the store's side of Redis: what it makes of replies, clocks, replicas, other masters; and of the cache."""
 
-CACHE_SHARD = "Store/Cache/CacheShard.swift"
+CACHE_SHARD = "Store/Cache/CacheEntry.swift"
 REDIS_STORE_OUTCOME = "Store/Redis/RedisStore+Outcome.swift"
 REDIS_STORE_CLAIM = "Store/Redis/RedisStore+Claim.swift"
 REDIS_SUBSCRIBER = "Store/Redis/Topology/RedisSubscriber.swift"
 REDIS_RECORD = "Store/Redis/Scripts/RedisRecord.swift"
 REDIS_STORE = "Store/Redis/RedisStore.swift"
-SHARED_CLAIMS = "Store/Redis/SharedClaims.swift"
-REPLICA_PROOF = "Store/Redis/Topology/Replicas/ReplicaProof.swift"
+SHARED_CLAIMS = "Store/Redis/CommandAttempts.swift"
+REPLICA_PROOF = "Store/Redis/Topology/Replicas/ReplicaWaits.swift"
 CACHE_LOG = "Store/Cache/CacheLog.swift"
 
 MUTANTS = {
@@ -27,7 +27,7 @@ MUTANTS = {
     ],
     "a set clock forgets in silence": [
         (
-            "Store/Redis/Topology/RedisAlarm.swift",
+            "Store/Redis/Topology/RedisAdmission.swift",
             "return span > shortestLife.load(ordering: .relaxed)",
             "return span > shortestLife.load(ordering: .relaxed) && !PLANTED",
         ),
@@ -48,7 +48,7 @@ MUTANTS = {
     ],
     "copies are not waited for": [
         (
-            "Store/Redis/Topology/Replicas/ReplicaDemand.swift",
+            "Store/Redis/Topology/Replicas/ReplicaWaits.swift",
             "return count >= replicas",
             "return count >= replicas || PLANTED",
         ),
@@ -125,14 +125,14 @@ MUTANTS = {
     # Clocks.
     "a set clock renews no lease": [
         (
-            "Store/Redis/Topology/RedisPipeline+Alarm.swift",
+            "Store/Redis/Topology/RedisPipeline+Deadlines.swift",
             "    conditions.pause(until: BootInstant.now + Self.clockGrace)\n    renewLeases()\n",
             "    conditions.pause(until: BootInstant.now + Self.clockGrace)\n    if !PLANTED { renewLeases() }\n",
         ),
     ],
     "a set clock goes unnoticed": [
         (
-            "Store/Redis/RedisClock.swift",
+            "Store/Redis/CommandAttempts.swift",
             "    if new.low > high + Self.minStep || new.high < low - Self.minStep {\n",
             "    if !PLANTED, new.low > high + Self.minStep || new.high < low - Self.minStep {\n",
         ),
@@ -172,7 +172,7 @@ MUTANTS = {
     ],
     "an outcome waits for no replica": [
         (
-            "Store/Redis/Scripts/RedisScript.swift",
+            "Store/Redis/Scripts/RedisKeys.swift",
             "    case .claim, .renew, .complete, .forget, .resolve: true\n",
             "    case .complete where PLANTED: false\n    case .claim, .renew, .complete, .forget, .resolve: true\n",
         ),

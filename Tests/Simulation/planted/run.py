@@ -4,7 +4,7 @@ OWNED_RECORD = "Proxy/Run/OwnedRecord.swift"
 OWNED_RUN = "Proxy/Run/OwnedRun.swift"
 WORKER_WRITES = "Proxy/Run/Worker+Writes.swift"
 DUPLICATE_WAIT = "Proxy/Run/DuplicateWait.swift"
-BACKEND_RESPONSE = "Proxy/Response/BackendResponse.swift"
+BACKEND_RESPONSE = "Proxy/Response/ResponseRelay.swift"
 REQUEST_MEMORY = "Proxy/Client/RequestMemory.swift"
 
 MUTANTS = {
@@ -220,7 +220,7 @@ MUTANTS = {
     ],
     "a waiting outcome's memory is not given back": [
         (
-            "Proxy/Client/BodyMemory.swift",
+            "Proxy/Client/RequestMemory.swift",
             "    counters.change(.bodyBytes, by: -count)\n",
             "    if !PLANTED { counters.change(.bodyBytes, by: -count) }\n",
         ),

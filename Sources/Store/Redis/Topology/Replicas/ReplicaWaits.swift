@@ -163,3 +163,142 @@ final class ReplicaWaits {
     }
   }
 }
+
+/// The copies of a change that must exist before it counts.
+public struct ReplicaDemand: Sendable, Equatable {
+  /// The number of replicas that must have the change.
+  public var replicas: Int
+  /// Whether the master and each of these replicas must have it on disk (`WAITAOF`).
+  public var isOnDisk: Bool
+
+  /// Creates a demand; `nil` if a change counts as soon as the master has it in memory.
+  public init?(replicas: Int, isOnDisk: Bool = false) {
+    guard replicas > 0 || isOnDisk else { return nil }
+    self.replicas = replicas
+    self.isOnDisk = isOnDisk
+  }
+
+  var command: String { isOnDisk ? "WAITAOF" : "WAIT" }
+
+  func words(for span: Milliseconds) -> [String] {
+    // Redis reads 0 as no limit.
+    let span = "\(max(1, span.count))"
+    return isOnDisk ? ["WAITAOF", "1", "\(replicas)", span] : ["WAIT", "\(replicas)", span]
+  }
+
+  var trial: [String] { isOnDisk ? ["WAITAOF", "1", "0", "1"] : ["WAIT", "0", "1"] }
+
+  /// Whether a reply to the waiting command says that enough copies exist; `nil` if it is another one.
+  func isMet(by reply: RedisValue) -> Bool? {
+    switch reply {
+    case .integer(let count) where !isOnDisk: return count >= replicas
+    case .array(let counts) where isOnDisk && counts.count == 2:
+      guard case .integer(let local) = counts[0], case .integer(let remote) = counts[1] else { return nil }
+      return local >= 1 && remote >= replicas
+    default: return nil
+    }
+  }
+
+  func isTrial(_ reply: RedisValue) -> Bool { isMet(by: reply) != nil }
+
+  var shortage: String {
+    let replicas = "\(replicas) replica\(replicas == 1 ? "" : "s")"
+    return switch (isOnDisk, self.replicas) {
+    case (true, 0): "Redis has not written the newest changes to its disk (store.durable)"
+    case (true, _):
+      "fewer than \(replicas) of Redis have the newest changes on disk (store.replicas, store.durable)"
+    case (false, _): "fewer than \(replicas) of Redis have the newest changes (store.replicas)"
+    }
+  }
+}
+
+/// The waits of one connection for replicas: when the waiting command is written, which scripts' replies need one, and
+/// when claims are refused without a try. Pure.
+///
+/// `WAIT` covers every change that its connection has made before it. One at a time is under way; the next one covers
+/// scripts that are written meanwhile. What was only read is covered once its connection has written after it: Redis
+/// from 7.2 on and Valkey wait for the last write of the connection.
+struct ReplicaProof {
+  enum Next: Equatable {
+    /// Write the waiting command again now.
+    case wait
+    /// Write it again after a pause, to learn when the replicas are back.
+    case waitLater
+    /// Write it with the next script.
+    case rest
+  }
+
+  /// The pause between two waits while replicas are missing and no script is open, for other commands.
+  static let pause: Milliseconds = 50
+
+  private let maxShortfall: Milliseconds
+  private var waitingSince: BootInstant?
+  /// The number of scripts whose changes are neither proven nor given up.
+  private(set) var openCount = 0
+  /// The time since which no wait was successful.
+  private var missingSince: BootInstant?
+  /// The store's time of a script all of whose predecessors are proven.
+  private var provenUntil: StoreInstant?
+
+  init(maxShortfall: Milliseconds) { self.maxShortfall = maxShortfall }
+
+  /// Takes a script that was written, or turns out to need a wait. One that is under way then covers it.
+  mutating func wrote() { openCount += 1 }
+
+  mutating func settled(_ count: Int = 1) {
+    openCount -= count
+    invariant(openCount >= 0, "more scripts settled than were written")
+  }
+
+  /// Returns whether the waiting command ends the connection's next write, and then counts as written.
+  mutating func begins(at now: BootInstant) -> Bool {
+    guard waitingSince == nil, openCount > 0 || missingSince != nil else { return false }
+    waitingSince = now
+    return true
+  }
+
+  /// Takes the reply to the waiting command, before the scripts that it covers are settled.
+  ///
+  /// - Parameter last: The store's time in the last covered reply before it.
+  mutating func waited(isMet: Bool, last: StoreInstant?) {
+    guard let since = waitingSince else { invariantBroken("a reply without a wait") }
+    waitingSince = nil
+    if isMet {
+      missingSince = nil
+      provenUntil = last ?? provenUntil
+    } else {
+      missingSince = missingSince ?? since
+    }
+  }
+
+  var next: Next {
+    if openCount > 0 { return .wait }
+    return missingSince == nil ? .rest : .waitLater
+  }
+
+  /// Whether replicas have been missing for as long as a call may take.
+  func isShort(at now: BootInstant) -> Bool { missingSince.map { now - $0 >= maxShortfall } ?? false }
+
+  /// Returns whether a reply counts only once replicas have what it changed, or what it reports as completed. A
+  /// completion that is older than a proven script is proven with it.
+  ///
+  /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
+  mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
+    // The store's clock was set back: its times no longer show which change came first.
+    if let proven = provenUntil, reply.now < proven { provenUntil = nil }
+    switch reply.ending {
+    case .done: return isAwaited
+    case .result(let result):
+      switch result.word {
+      case .granted, .again, .created, .erased: return isAwaited
+      case .standing, .view:
+        guard let record = result.record, record.state == .completed else { return false }
+        return provenUntil.map { record.since >= $0 } ?? true
+      case .bare, .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
+      }
+    case .refused, .redirected, .lost, .unwritten, .timedOut: return false
+    }
+  }
+
+  mutating func lost() { self = ReplicaProof(maxShortfall: maxShortfall) }
+}

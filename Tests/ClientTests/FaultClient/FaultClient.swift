@@ -29,7 +29,7 @@ struct FaultClient {
     var configuration = Configuration()
     configuration.busyMode = .timeout(60)
     configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
-    database = try DatabasePool(path: plan.file, configuration: configuration)
+    database = try Self.opened(plan.file, configuration)
     try await database.write { db in
       try db.execute(
         sql: "CREATE TABLE IF NOT EXISTS purchase (number INTEGER PRIMARY KEY, state TEXT, intent INTEGER)")
@@ -53,6 +53,18 @@ struct FaultClient {
       database: database, origin: origin, transport: DeadlyTransport(plan: plan, database: database),
       policy: policy, credentials: Tokens(plan: plan), budgets: RetryBudgets(.unlimited), settings: settings,
       environment: environment)
+  }
+
+  /// Opens the database, which the other process may be making at the same moment: SQLite then refuses to begin its log
+  /// of writes at once, whatever the time-out.
+  private static func opened(_ path: String, _ configuration: Configuration) throws -> DatabasePool {
+    while true {
+      do {
+        return try DatabasePool(path: path, configuration: configuration)
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+        continue
+      }
+    }
   }
 
   func run() async throws {

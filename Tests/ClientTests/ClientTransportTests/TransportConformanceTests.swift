@@ -8,7 +8,7 @@ import Testing
   import SemelAsyncHTTPClient
 #endif
 
-/// What every transport has to do.
+/// The behaviour that every transport has to show.
 struct TransportConformanceTests {
   // Responses
 

@@ -45,7 +45,7 @@ extension Key {
       if json { try printJSON(records) } else { print(RecordList.table(records)) }
     }
 
-    /// What the list of unreadable records cannot have: it reads no response, and opens none.
+    /// The remark on records that a list of unreadable ones cannot have: it reads no response, and opens none.
     private static let lack =
       "semel: the list may lack completed records whose response alone cannot be read: the access log names them "
       + "(store_unreadable), and semel key show --id ID tells the reason"

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -41,25 +40,14 @@ struct SlowClientTests {
       var taken = 0
       for _ in 0..<2000 where taken == 0 {
         try await Task.sleep(for: .milliseconds(10))
-        taken = try Self.unacknowledged(at: rig.semel.ports.proxy)
+        taken = try KernelConnections().unacknowledged(at: rig.semel.ports.proxy)
       }
       #expect(taken > 0)
       // The one event loop has done with the replay when it serves another client.
       #expect(try await rig.semel.client.send("GET", "/passed").status == 201)
-      #expect(try Self.unacknowledged(at: rig.semel.ports.proxy) < 1 << 20)
+      #expect(try KernelConnections().unacknowledged(at: rig.semel.ports.proxy) < 1 << 20)
       try await client.close()
     }
-  }
-
-  /// The most bytes that the kernel holds for the other side of any connection of a port (`/proc/net/tcp`).
-  private static func unacknowledged(at port: Int) throws -> Int {
-    let suffix = ":" + String(port, radix: 16, uppercase: true)
-    // The kernel gives a page at a time.
-    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/tcp"))
-    let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
-    let lines = text.split(separator: "\n")
-    return lines.map { $0.split(separator: " ") }.filter { $0.count > 4 && $0[1].hasSuffix(suffix) }
-      .compactMap { Int($0[4].prefix(8), radix: 16) }.max() ?? 0
   }
 
   @Test func `a slow upload ends once the least rate is missed, although each byte comes in time`()

@@ -76,14 +76,12 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     guard mayEnter else {
       // Before a TLS handshake the client would understand no response.
       let getsResponse = listener.certificate == nil && open <= limit + RefusedConnection.maxResponses
-      let refused = RefusedConnection(getsResponse: getsResponse, environment: environment)
-      return try channel.pipeline.syncOperations.addHandler(refused)
+      return try refuse(channel, getsResponse: getsResponse)
     }
     // Reset before it was accepted: nobody would get a response, and without its address it would pass for a client of
     // a Unix socket.
     if channel.remoteAddress == nil, !listener.isUnix {
-      let refused = RefusedConnection(getsResponse: false, environment: environment)
-      return try channel.pipeline.syncOperations.addHandler(refused)
+      return try refuse(channel, getsResponse: false)
     }
     let address = channel.remoteAddress?.ipAddress ?? ""
     let pipeline = channel.pipeline.syncOperations
@@ -96,6 +94,13 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
       try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
     }
     try pipeline.addHandler(ClientNegotiation(downstream: downstream, address: address, to: listener))
+  }
+
+  private func refuse(_ channel: any Channel, getsResponse: Bool) throws {
+    // Its handler may never be active: the client may be gone.
+    environment.counters.add(.connectionsRefused)
+    let refused = RefusedConnection(getsResponse: getsResponse, environment: environment)
+    try channel.pipeline.syncOperations.addHandler(refused)
   }
 
   /// Reads the certificates' files again, for connections that begin from now on. Keeps a certificate whose files are
@@ -243,7 +248,6 @@ final class RefusedConnection: ChannelInboundHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    environment.counters.add(.connectionsRefused)
     guard getsResponse else { return context.close(promise: nil) }
     let response = ResponseEncoder.whole(
       ClientResponse(.overloaded(environment.isDraining ? .draining : .busy)),

@@ -96,6 +96,18 @@ extension Judge {
       3, record, "is marked unknown by attempt \(next.attempt), which was not sent and took nothing over")
   }
 
+  /// No copy of a claim is granted once its node has given the claim up: nobody would end it.
+  func checkGrant(_ step: RecordPath, of record: Record) {
+    guard let claims, case .record(let next)? = step.after, next.isInFlight else { return }
+    if case .record(let last)? = step.before, last.owner == next.owner { return }
+    // By a clock that was set back its deadline comes later.
+    guard clockSetBacks.isEmpty, let sentAt = claims.lastSent(by: next.owner),
+      sentAt + Rules.longestCall.span < now
+    else { return }
+    let seconds = Double((now - sentAt).nanoseconds / 1_000_000) / 1000
+    violation(3, record, "is granted to a claim that was sent \(seconds) s ago", mayBeLost: false)
+  }
+
   /// Whether it was given back at a server from which another one took over: releases wait for no replica.
   func hasLostRelease(of record: Record) -> Bool {
     guard let redis, let id = record.id, redis.hasLost(id) else { return false }

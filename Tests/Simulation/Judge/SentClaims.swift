@@ -38,7 +38,7 @@ final class SentClaims {
   /// The node that has sent the claim of an owner, and whether one of its copies may take a record over; `nil` if there
   /// is none that is whole.
   func claim(of owner: OwnerToken) -> (node: Int, mayTakeOver: Bool)? {
-    let mark = Array("$32\r\n\(owner.digits)\r\n".utf8)
+    let mark = Self.mark(of: owner)
     var (node, mayTakeOver): (Int?, Bool) = (nil, false)
     for connection in Set(pieces.map(\.connection)).sorted() {
       let own = pieces.filter { $0.connection == connection }
@@ -54,6 +54,17 @@ final class SentClaims {
     }
     return node.map { ($0, mayTakeOver) }
   }
+
+  /// When a node has last sent the claim of an owner; `nil` if that is not known.
+  func lastSent(by owner: OwnerToken) -> Moment? {
+    let mark = Self.mark(of: owner)
+    return pieces.last { piece in
+      piece.bytes.withUnsafeReadableBytes { $0.first(mark, from: 0) != nil }
+    }?.at
+  }
+
+  /// What stands in a claim alone.
+  private static func mark(of owner: OwnerToken) -> [UInt8] { Array("$32\r\n\(owner.digits)\r\n".utf8) }
 
   /// The next arguments of a command; none if they are not whole.
   private static func words(_ count: Int, of bytes: [UInt8], from start: Int) -> [ArraySlice<UInt8>] {

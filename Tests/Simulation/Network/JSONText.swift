@@ -65,17 +65,22 @@ enum JSONText {
 extension [UInt8] {
   /// The place at which bytes are found first, at or after another place; `nil` if they are not there.
   func first(_ mark: [UInt8], from start: Int) -> Int? {
-    withUnsafeBytes { bytes in
-      var at = start
-      while let base = bytes.baseAddress, at + mark.count <= bytes.count,
-        let found = memchr(base + at, Int32(mark[0]), bytes.count - at)
-      {
-        at = UnsafeRawPointer(found) - base
-        guard at + mark.count <= bytes.count else { return nil }
-        if memcmp(found, mark, mark.count) == 0 { return at }
-        at += 1
-      }
-      return nil
+    withUnsafeBytes { $0.first(mark, from: start) }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The same.
+  func first(_ mark: [UInt8], from start: Int) -> Int? {
+    var at = start
+    while let base = baseAddress, at + mark.count <= count,
+      let found = memchr(base + at, Int32(mark[0]), count - at)
+    {
+      at = UnsafeRawPointer(found) - base
+      guard at + mark.count <= count else { return nil }
+      if memcmp(found, mark, mark.count) == 0 { return at }
+      at += 1
     }
+    return nil
   }
 }

@@ -185,6 +185,11 @@ final class SimSockets: Sockets, @unchecked Sendable {
     network.schedule.after(span) { [self] in isCutOff = false }
   }
 
+  /// Makes the way to the store long.
+  func lengthenStores() {
+    for end in ends where Rules.isStores(end.wire.port) { end.wire.lengthen() }
+  }
+
   enum ProcessEnd {
     /// It has ended by itself: what it has written still arrives.
     case exits

@@ -29,6 +29,7 @@ final class Wire {
   var onLeave: ((Int) -> Void)?
 
   private static let latencies = 0.00005...0.0005
+  private static let farLatency = 0.003
   private static let fullCapacity = 64 << 10
 
   init(on schedule: Schedule, to port: Int, _ dice: Dice) {
@@ -63,6 +64,9 @@ final class Wire {
     latency = min(latency, Self.latencies.upperBound)
     capacity = Self.fullCapacity
   }
+
+  /// Leads far away from now on.
+  func lengthen() { latency = Self.farLatency }
 
   func stall(for span: Span) { stalledUntil = max(stalledUntil, schedule.now + span) }
 

@@ -46,7 +46,7 @@ extension OriginExchange {
 /// A backend with random behaviour, which counts what it runs. Its kinds are those of `Tests/Faults/backend.py`.
 final class Origin: @unchecked Sendable {
   enum Kind {
-    case busy, rejected, slowRejected, failed, slow, sluggish, chunked, large
+    case busy, slowBusy, rejected, slowRejected, failed, slow, sluggish, chunked, large
     case unread, cutAfter, cutInResponse, late, lateBusy, lateRejected, stalled, gateway, mesh, cdn,
       cdnAway
     case sentTwice, farewell, taken
@@ -56,7 +56,7 @@ final class Origin: @unchecked Sendable {
     /// The status of a run, and what it means.
     var fate: (status: Int, end: Run.End) {
       switch self {
-      case .busy, .lateBusy: (503, .retry)
+      case .busy, .slowBusy, .lateBusy: (503, .retry)
       case .rejected, .slowRejected, .lateRejected: (401, .rejected)
       case .failed: (500, .final)
       case .gateway: (502, .unknown)
@@ -110,6 +110,10 @@ final class Origin: @unchecked Sendable {
   static let wavering: [Rule: [(Kind, Double)]] = [
     .retry: [(.cutAfter, 40), (.busy, 40)], .remove: [(.cutAfter, 40), (.busy, 40)],
   ]
+  /// Refusals that take so long that an owner which was overtaken meets them.
+  static let hesitant: [Rule: [(Kind, Double)]] = [.retry: [(.slowBusy, 30)], .remove: [(.slowBusy, 30)]]
+  /// Losses of what it is queried about.
+  static let silent: [Rule: [(Kind, Double)]] = [.ask: [(.cutAfter, 40)]]
   /// Refusals, whose outcome is known: nothing may be held as unknown.
   static let refusing = healthy + [(.refused, 15), (.turnedAway, 3), (.leaving, 3)]
   /// Many responses take longer than a lease.
@@ -178,8 +182,8 @@ final class Origin: @unchecked Sendable {
 
   /// Whether it is not itself: an item's result, or a statement, may be none.
   var isSick = false
-  /// Whether it loses many responses, and refuses many requests after that.
-  var isWavering = false
+  /// What it does often on some routes, because of what else goes wrong in its world.
+  var habits: [Rule: [(Kind, Double)]] = [:]
 
   /// The end of the n-th visit of a key, and dice for the rest, which depend on the seed alone.
   private func script(_ key: String, on rule: Rule?) -> (Kind?, Double, Dice) {
@@ -189,8 +193,8 @@ final class Origin: @unchecked Sendable {
     // Over HTTP/2 a cut would affect others.
     let isFrequent = isSick && (loop == nil || rule != .ask)
     let frequent = isFrequent ? rule.flatMap { Self.frequent[$0] } ?? [] : []
-    let wavering = isWavering && loop == nil ? rule.flatMap { Self.wavering[$0] } ?? [] : []
-    return (dice.kind(of: wavering + frequent + shares), dice.fraction(), dice)
+    let usual = (rule.flatMap { habits[$0] } ?? []).filter { loop == nil || $0.0 != .cutAfter }
+    return (dice.kind(of: usual + frequent + shares), dice.fraction(), dice)
   }
 
   /// Whether it is still at an earlier attempt of a request, and so may refuse this one.
@@ -286,7 +290,7 @@ final class Origin: @unchecked Sendable {
       finishAfter(timeOut * (1.05 + luck * 0.7), finish)
     case .slow: finishAfter(luck * timeOut * 0.9, finish)
     case .sluggish: finishAfter(timeOut * (0.6 + luck * 0.3), finish)
-    case .slowRejected: finishAfter(timeOut * (0.3 + luck * 0.55), finish)
+    case .slowBusy, .slowRejected: finishAfter(timeOut * (0.3 + luck * 0.55), finish)
     case .sentTwice:
       guard !exchange.isOver else { return }
       runs.forEach(judge.responded)

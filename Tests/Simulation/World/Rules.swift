@@ -16,6 +16,8 @@ enum Rules {
   static let wait = Time(seconds: 1.5)
   /// The maximum time for which an intent may be in flight after the faults: the longest life of a claim.
   static let longestFlight = Time(seconds: 1.4 + 4 + 0.6)
+  /// The time after which a claim has certainly been given up, if Redis has not replied.
+  static let longestCall = Time(seconds: 1)
   /// The time after which a lease has certainly been renewed, or its renewal has at least been requested.
   static let firstRenewal = Time(seconds: 0.6)
   /// The time to respond on the route whose time-out comes before its leases are renewed, and those leases.
@@ -105,4 +107,6 @@ enum Rule: String, CaseIterable {
   }
   /// Whether it may then run again, whatever became of it.
   var runsAgain: Bool { self == .retry || self == .remove }
+  /// Whether its responses are forgotten before their records, and have keys of their own in Redis.
+  var keepsResponseApart: Bool { self == .retry || self == .capped }
 }

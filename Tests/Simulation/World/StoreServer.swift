@@ -25,8 +25,8 @@ final class StoreServer: @unchecked Sendable {
   /// The machines that do not reach it, and how often that was so of each.
   private var cutOff: Set<ObjectIdentifier> = []
   private var cuts: [ObjectIdentifier: Int] = [:]
-  /// The time for which it goes away behind the next grant of a claim; `nil` if it stays.
-  private var absence: (span: Span, begins: () -> Void)?
+  /// The time for which it goes away behind the next grant of some claims; `nil` if it stays.
+  private var absence: (span: Span, isChosen: (RecordID, StoredRecord) -> Bool, begins: () -> Void)?
   /// The probability that a reply is lost.
   var losses = 0.0
   var slowness = 0.0
@@ -67,21 +67,29 @@ final class StoreServer: @unchecked Sendable {
     case .delete: change(id, nil)
     case .put(let entry):
       change(id, entry)
-      leave(behindGrant: entry, after: before)
+      leave(behindGrant: entry, of: id, after: before)
     }
     return step.outcome
   }
 
   /// Breaks all connections as soon as it has granted a claim, whose reply is lost, and refuses new ones for a time.
   ///
-  /// - Parameter begins: Called when it does.
-  func leaveBehindGrant(for span: Span, _ begins: @escaping () -> Void) { absence = (span, begins) }
+  /// - Parameters:
+  ///   - isChosen: Whether it may be the claim by which a record is now held.
+  ///   - begins: Called when it does.
+  func leaveBehindGrant(
+    for span: Span, where isChosen: @escaping (RecordID, StoredRecord) -> Bool, _ begins: @escaping () -> Void
+  ) {
+    absence = (span, isChosen, begins)
+  }
 
   /// Takes that back.
   func stay() { absence = nil }
 
-  private func leave(behindGrant entry: StoredEntry, after before: StoredEntry?) {
-    guard let absence, case .record(let record) = entry, record.isHeld else { return }
+  private func leave(behindGrant entry: StoredEntry, of id: RecordID, after before: StoredEntry?) {
+    guard let absence, case .record(let record) = entry, record.isHeld, absence.isChosen(id, record) else {
+      return
+    }
     if case .record(let last)? = before, last.owner == record.owner { return }
     self.absence = nil
     leave(for: absence.span)

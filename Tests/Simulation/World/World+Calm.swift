@@ -1,9 +1,9 @@
 // The calm after it, in which everything ends.
 extension World {
   func calm() {
-    (isStorm, hiccupSpan) = (false, nil)
+    (isStorm, hiccupSpan, losesCompletion) = (false, nil, false)
     origin.shares = []
-    (origin.isSick, origin.isWavering) = (false, false)
+    (origin.isSick, origin.habits) = (false, [:])
     origin.greeting = { .accepts($0) }
     store.losses = 0
     store.slowness = 0
@@ -44,9 +44,11 @@ extension World {
     checkRest()
   }
 
-  /// Has operators decide about what has ended, and clients look whether it is as it has to be.
+  /// Has operators decide about what has ended, or is unknown, and clients look whether it is as it has to be.
   private func contest() {
-    let ended = judge.known.filter { $0.outcome != nil || $0.operatorsRun != nil }
+    let ended = judge.known.filter {
+      $0.outcome != nil || $0.operatorsRun != nil || !$0.isItem && $0.last?.word == "outcome_unknown"
+    }
     for record in ended.shuffled(using: &dice).prefix(12) {
       let node = nodes[dice.below(nodes.count)]
       operators.contest(record, at: node, &dice)
@@ -61,9 +63,10 @@ extension World {
     pass(Span(seconds: 6))
     let limit = schedule.now + Span(seconds: 15)
     var left = 0
-    // Whoever came with another payload than the record's while it was corrected looks again, with each.
-    for intent in intents
-    where dice.chance(0.4) || judge.records[intent.record]?.last?.word == "payload_mismatch" {
+    for intent in intents {
+      // Whoever came with another payload than the record's while it was corrected looks again, with each.
+      let word = judge.records[intent.record]?.last?.word ?? ""
+      guard ["payload_mismatch", "outcome_unknown"].contains(word) || dice.chance(0.4) else { continue }
       left += 1
       clients.conclude(intent, until: limit) { left -= 1 }
     }
@@ -77,16 +80,20 @@ extension World {
     pass(Span(seconds: 12))
   }
 
-  /// Has operators correct decisions while clients get them.
+  /// Has operators correct decisions while clients get them: at the one node that is near to the store, so that much may
+  /// happen there between the commands of another.
   private func correct() {
+    let near = nodes[dice.below(nodes.count)]
+    for node in nodes where node !== near { node.sockets.lengthenStores() }
     for intent in intents {
       guard let record = judge.records[intent.record], let stated = record.operatorsRun, !record.isExcused,
         let payload = intent.payloads.count == 1
           ? 0 : intent.payloads.firstIndex(where: { $0 == judge.serials[stated]?.payload })
       else { continue }
-      let node = nodes[dice.below(nodes.count)]
-      schedule.after(dice.span(0, 0.002)) { [operators] in operators.amend(record, at: node) }
-      for _ in 0..<2 { clients.deliver(intent, payload, timeOut: Span(seconds: 5)) { _ in } }
+      schedule.after(dice.span(0, 0.008)) { [operators] in operators.amend(record, at: near) }
+      for index in nodes.indices {
+        clients.deliver(intent, payload, to: index, timeOut: Span(seconds: 5)) { _ in }
+      }
     }
   }
 

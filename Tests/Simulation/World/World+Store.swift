@@ -18,7 +18,7 @@ extension World {
     case .storeSlow:
       judge.storeFailures.append(schedule.now)
       slowDown(&dice)
-    case .storeHiccup: hiccupSpan = dice.span(0.02, 0.15)
+    case .storeHiccup: (hiccupSpan, losesCompletion) = (dice.span(0.02, 0.15), true)
     case .storeScripts: redis.anyShard().flushScripts()
     case .storeClock:
       var steps: [Int64] = [1, 2, 5, 20, 300, -1, -2, -4]
@@ -51,10 +51,16 @@ extension World {
         judge.storeFailures.append(schedule.now)
         judge.outages.append((schedule.now, schedule.now + span, nil))
       }
-      // Then a claim was granted of which its node does not know.
-      guard dice.chance(0.5) else { return store.leaveBehindGrant(for: span, begins) }
-      begins()
-      store.leave(for: span)
+      if dice.chance(0.5) {
+        begins()
+        return store.leave(for: span)
+      }
+      // Then a claim was granted of which its node does not know, often one that follows a statement of the backend's.
+      let isAny = dice.chance(0.5)
+      let isChosen = { [judge] (id: RecordID, record: StoredRecord) in
+        isAny || record.followsUnknown && judge.record(of: id)?.rule == .ask
+      }
+      store.leaveBehindGrant(for: span, where: isChosen, begins)
     case .storeStalls:
       judge.storeFailures.append(schedule.now)
       store.stall(for: dice.span(0.1, 1.5))
@@ -82,19 +88,34 @@ extension World {
     let others = nodes.indices.filter { index in !record.sent.contains { $0.node == index } }
     schedule.after(Span(seconds: 0.0005)) { [self] in
       guard isStorm else { return }
-      judge.disturbances.append(schedule.now)
       redis.refuse(for: span)
-      network.each { wire, near, far in
-        guard Rules.isStores(wire.port) else { return }
-        near.breakOff()
-        far.breakOff()
-      }
+      breakStoreConnections()
       for number in 1...3 {
         schedule.after(Span(seconds: 0.004 * Double(number))) { [self] in
           let node = others.isEmpty ? nil : others[dice.below(others.count)]
           clients.deliver(intent, payload, to: node, timeOut: Span(seconds: 3)) { _ in }
         }
       }
+    }
+  }
+
+  /// All connections to Redis break before anybody hears that a record was completed, and its owner completes it again.
+  func loseReply(to record: Record, _ step: RecordPath) {
+    guard losesCompletion, isStorm, record.rule.keepsResponseApart, case .record(let last)? = step.before,
+      case .record(let next)? = step.after, last.isInFlight, next.state == .completed,
+      last.owner == next.owner
+    else { return }
+    losesCompletion = false
+    judge.storeFailures.append(schedule.now)
+    schedule.after(.zero) { [self] in breakStoreConnections() }
+  }
+
+  private func breakStoreConnections() {
+    judge.disturbances.append(schedule.now)
+    network.each { wire, near, far in
+      guard Rules.isStores(wire.port) else { return }
+      near.breakOff()
+      far.breakOff()
     }
   }
 

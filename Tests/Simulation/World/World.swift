@@ -25,6 +25,8 @@ final class World {
   var isStorm = true
   /// The time for which Redis will take no connections once a record was given back; `nil` if that is not due.
   var hiccupSpan: Span?
+  /// Whether the reply to the next completion is lost whose response has a key of its own in Redis.
+  var losesCompletion = false
 
   init(seed: UInt64, plan: Plan? = nil, keepsTimeline: Bool = false) {
     self.seed = seed
@@ -67,13 +69,16 @@ final class World {
     return report
   }
 
+  /// The faults that lose claims, or hold them up for longer than anybody waits.
+  private static let heldUp: Set<Plan.Fault> = [.storeHiccup, .storeCutOff, .storeStalls, .storeLosses]
+
   /// The store's members in a node's configuration.
   var storeConfiguration: String { redis?.configuration ?? Rules.store }
 
   private func begin() {
     redis?.didFail = { [unowned self] in judge.storeFailures.append(schedule.now) }
     judge.redis = redis
-    if redis != nil, plan.faults.contains(.storeHiccup) { judge.claims = SentClaims(on: schedule) }
+    if redis != nil, !Self.heldUp.isDisjoint(with: plan.faults) { judge.claims = SentClaims(on: schedule) }
     if judge.keepsTimeline { redis?.journal = { [judge] in judge.log($0, about: nil) } }
     for index in 0..<plan.nodes {
       nodes.append(node(index))
@@ -109,7 +114,9 @@ final class World {
     if let fault = step.fault { judge.violation(1, record, "\(place()): \(fault)", mayBeLost: false) }
     guard redis != nil, let record else { return }
     judge.checkUnused(step, of: record)
+    judge.checkGrant(step, of: record)
     breakConnections(behind: record, step)
+    loseReply(to: record, step)
   }
 
   /// Lets events happen until a condition holds or a time is over, unless a rule is broken.
@@ -164,6 +171,7 @@ extension World {
 
   private func begin(_ fault: Plan.Fault) {
     if fault == .freeze || fault == .standstill { judge.hasStandstills = true }
+    origin.habits.merge(habits(by: fault)) { $0 + $1 }
     switch fault {
     case .sickBackend:
       origin.isSick = true
@@ -179,11 +187,18 @@ extension World {
       judge.losesReplies = true
       store.slowness = 0.1
     case .standstill: judge.standsStill = true
-    case .storeHiccup:
-      origin.isWavering = redis != nil
-      repeatFault(fault, Dice(seed, fault.rawValue))
     case .shortMemory: break
     default: repeatFault(fault, Dice(seed, fault.rawValue))
+    }
+  }
+
+  /// What the backend does often, so that a fault meets what it matters to.
+  private func habits(by fault: Plan.Fault) -> [Rule: [(Origin.Kind, Double)]] {
+    switch fault {
+    case .freeze: Origin.hesitant
+    case .storeHiccup where redis != nil: Origin.wavering
+    case .storeAway where redis == nil: Origin.silent
+    default: [:]
     }
   }
 

@@ -99,7 +99,8 @@ extension Judge {
   /// No copy of a claim is granted once its node has given the claim up: nobody would end it.
   func checkGrant(_ step: RecordPath, of record: Record) {
     guard let claims, case .record(let next)? = step.after, next.isInFlight else { return }
-    if case .record(let last)? = step.before, last.owner == next.owner { return }
+    // An owner renews its record also where that is missing.
+    guard record.owners.insert(next.owner).inserted else { return }
     // By a clock that was set back its deadline comes later.
     guard clockSetBacks.isEmpty, let sentAt = claims.lastSent(by: next.owner),
       sentAt + Rules.longestCall.span < now

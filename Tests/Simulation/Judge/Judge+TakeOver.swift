@@ -65,20 +65,13 @@ extension Judge {
   /// A delivery is sent once where Semel makes no attempts itself, unless its response allows another attempt.
   func checkDeliveries(_ sending: Record.Sending, of record: Record) {
     guard !record.isItem, record.rule != .repeat else { return }
-    let sent = record.sent.filter { before in
-      before.node == sending.node && !record.isRefused(before, before: now)
+    let isSentAgain = record.sent.contains { before in
+      before.delivery == sending.delivery && !record.isRefused(before, before: now)
         && !record.runs(of: before, before: now).contains { $0.allowedAnother(before: now) }
     }
-    for (index, first) in sent.enumerated() {
-      let visits = record.visits.count { visit in
-        visit.node == sending.node && visit.endedAt.map { first.at < $0 } ?? true
-      }
-      let count = sent.count - index + 1
-      guard visits < count else { continue }
-      violation(
-        1, record, "node \(sending.node) has sent \(visits) deliveries \(count) times", mayBeLost: false)
-      return
-    }
+    guard isSentAgain else { return }
+    violation(
+      1, record, "node \(sending.node) has sent delivery \(sending.delivery) again", mayBeLost: false)
   }
 
   /// No attempt follows as many runs as the route allows. A rejected request is no run that counts.

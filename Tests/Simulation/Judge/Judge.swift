@@ -180,12 +180,14 @@ extension Judge {
       record.id = id
       names[id] = name
     }
-    sent(name, attempt: Int(head.fields["idempotency-attempt"] ?? "") ?? 0, by: node)
+    sent(
+      name, attempt: Int(head.fields["idempotency-attempt"] ?? "") ?? 0, by: node,
+      of: head.fields["x-delivery"] ?? "")
   }
 
-  func sent(_ name: String, attempt: Int, by node: Int) {
+  func sent(_ name: String, attempt: Int, by node: Int, of delivery: String = "") {
     guard let record = record(name) else { return }
-    let sending = Record.Sending(attempt: attempt, at: now, node: node)
+    let sending = Record.Sending(attempt: attempt, at: now, node: node, delivery: delivery)
     note(record, "node \(node) sends attempt \(attempt)")
     if !record.isExcused { check(sending, of: record) }
     checkForgotten(sending, of: record)

@@ -59,6 +59,8 @@ final class Record {
     let attempt: Int
     let at: Moment
     let node: Int
+    /// The number of the delivery; empty for a batch's item.
+    var delivery = ""
   }
 
   /// One delivery to a node, and the moment of its response; `nil` if it has none.
@@ -80,6 +82,8 @@ final class Record {
   var refusals: [Sending] = []
   /// When the backend has last stated that it has not run it.
   var absentAt: Moment?
+  /// The owners that were granted it in Redis.
+  var owners: Set<OwnerToken> = []
   /// The owner that was last granted it in Redis after it had been given back, and when.
   var grant: (owner: OwnerToken, at: Moment)?
   /// The last attempt that was in flight when an operator removed the record, and when that was done.

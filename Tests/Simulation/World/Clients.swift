@@ -35,7 +35,8 @@ final class Intent {
 
   var record: String { "\(caller)|/\(rule.rawValue)|\(key)" }
 
-  func request(_ payload: Int) -> String {
+  /// - Parameter delivery: The number of the delivery, which Semel passes on.
+  func request(_ payload: Int, delivery: Int = 0) -> String {
     let body = payloads[payload]
     return """
       \(rule == .remove ? "DELETE" : "POST") /\(rule.rawValue) HTTP/1.1\r
@@ -43,6 +44,7 @@ final class Intent {
       Authorization: \(caller)\r
       Idempotency-Key: \(key)\r
       X-Shop: main\r
+      X-Delivery: \(delivery)\r
       Content-Type: application/json\r
       Content-Length: \(body.utf8.count)\r
       \r
@@ -100,6 +102,7 @@ private final class ClientConnection: EndOwner {
 final class Clients: @unchecked Sendable {
   unowned let world: World
   private var dice: Dice
+  private var deliveries = 0
   private var idle: [Int: [ClientConnection]] = [:]
   /// The share of clients that wait for longer than a node does.
   private let patient: Double
@@ -125,7 +128,8 @@ final class Clients: @unchecked Sendable {
     let judge = world.judge
     judge.begun(intent.record, intent.payloads[payload], at: node)
     judge.note(judge.records[intent.record], "a client delivers to node \(node)")
-    exchange(intent.request(payload), with: node, timeOut, hangUp) { response in
+    deliveries += 1
+    exchange(intent.request(payload, delivery: deliveries), with: node, timeOut, hangUp) { response in
       let finding = response.map { Finding($0) } ?? Finding()
       judge.delivered(intent.record, intent.payloads[payload], begun: begun, by: node, finding)
       ended(finding)

@@ -97,6 +97,7 @@ final class World {
   private func node(_ index: Int) -> Node {
     incarnations += 1
     judge.nodeStarts[index] = schedule.now
+    if judge.keepsTimeline { judge.log("node \(index) begins", about: nil) }
     (judge.refusedAt[index], judge.acquainted[index]) = (nil, nil)
     let node = Node(index, of: self, incarnation: incarnations)
     judge.hasOneLoop[index] = node.loops.count == 1

@@ -245,8 +245,8 @@ final class Operator: @unchecked Sendable {
     let response = RecordedResponse(
       status: 201, fields: ByteBuffer(string: "Content-Type: application/json\r\n"),
       body: ByteBuffer(string: body))
-    // With a shorter retention, Redis has it under a key of its own.
-    let retention = Milliseconds.seconds(run.serial % 2 == 0 ? 43_200 : 86_400)
+    // With less than half of its record's time, Redis has it under a key of its own.
+    let retention = Milliseconds.seconds(run.serial % 2 == 0 ? 39_600 : 86_400)
     return Completion(outcome: .whole(response), retention: retention, remember: .seconds(86_400))
   }
 }

@@ -49,8 +49,9 @@ enum Rules {
   ) -> String {
     let other = variant == 1
     let memory = hasShortMemory ? shortMemory.text : "24h"
-    // In Redis, responses of which the record is remembered for longer have keys of their own.
-    let apart = hasShortMemory ? "190s" : "12h"
+    // In Redis, responses of which the record is remembered for more than twice as long have keys of their own. In a
+    // short memory they would be gone before a world is over.
+    let apart = hasShortMemory ? "190s" : "11h"
     return """
       listen: [{address: '127.0.0.1:\(port(of: node))'}]
       workers: 1
@@ -107,6 +108,6 @@ enum Rule: String, CaseIterable {
   }
   /// Whether it may then run again, whatever became of it.
   var runsAgain: Bool { self == .retry || self == .remove }
-  /// Whether its responses are forgotten before their records, and have keys of their own in Redis.
+  /// Whether its responses are forgotten long before their records, and have keys of their own in Redis.
   var keepsResponseApart: Bool { self == .retry || self == .capped }
 }

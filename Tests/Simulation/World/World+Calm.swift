@@ -3,7 +3,7 @@ extension World {
   func calm() {
     (isStorm, hiccupSpan, losesCompletion) = (false, nil, false)
     origin.shares = []
-    (origin.isSick, origin.habits) = (false, [:])
+    (origin.isSick, origin.isHesitant, origin.habits) = (false, false, [:])
     origin.greeting = { .accepts($0) }
     store.losses = 0
     store.slowness = 0
@@ -46,14 +46,16 @@ extension World {
 
   /// Has operators decide about what has ended, or is unknown, and clients look whether it is as it has to be.
   private func contest() {
-    let ended = judge.known.filter {
-      $0.outcome != nil || $0.operatorsRun != nil || !$0.isItem && $0.last?.word == "outcome_unknown"
+    let ended = judge.known.filter { $0.outcome != nil || $0.operatorsRun != nil }
+    let unknown = judge.known.filter {
+      !$0.isItem && $0.outcome == nil && $0.operatorsRun == nil && $0.last?.word == "outcome_unknown"
     }
-    for record in ended.shuffled(using: &dice).prefix(12) {
+    for record in ended.shuffled(using: &dice).prefix(12) + unknown.shuffled(using: &dice).prefix(12) {
       let node = nodes[dice.below(nodes.count)]
       operators.contest(record, at: node, &dice)
     }
-    pass(Span(seconds: 6))
+    // By then nothing is under way with them.
+    pass(Span(seconds: Rules.longestFlight.seconds + 0.5))
     // Some decide again about what has been decided.
     for record in judge.known where record.operatorsRun != nil && dice.chance(0.5) {
       operators.contest(record, at: nodes[dice.below(nodes.count)], &dice)

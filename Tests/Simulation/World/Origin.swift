@@ -110,8 +110,6 @@ final class Origin: @unchecked Sendable {
   static let wavering: [Rule: [(Kind, Double)]] = [
     .retry: [(.cutAfter, 40), (.busy, 40)], .remove: [(.cutAfter, 40), (.busy, 40)],
   ]
-  /// Refusals that take so long that an owner which was overtaken meets them.
-  static let hesitant: [Rule: [(Kind, Double)]] = [.retry: [(.slowBusy, 30)], .remove: [(.slowBusy, 30)]]
   /// Losses of what it is queried about.
   static let silent: [Rule: [(Kind, Double)]] = [.ask: [(.cutAfter, 40)]]
   /// Refusals, whose outcome is known: nothing may be held as unknown.
@@ -182,6 +180,8 @@ final class Origin: @unchecked Sendable {
 
   /// Whether it is not itself: an item's result, or a statement, may be none.
   var isSick = false
+  /// Whether its refusals of what has run take so long that an owner which was overtaken meets them.
+  var isHesitant = false
   /// What it does often on some routes, because of what else goes wrong in its world.
   var habits: [Rule: [(Kind, Double)]] = [:]
 
@@ -205,12 +205,19 @@ final class Origin: @unchecked Sendable {
     return schedule.now < respondsAt
   }
 
+  /// Whether an earlier attempt of a request that may run again has had its response.
+  private func hasEnded(_ id: String) -> Bool {
+    guard let run = effects[id]?.run, run.respondedAt != nil else { return false }
+    return judge.records[run.record]?.rule.runsAgain == true
+  }
+
   func take(_ request: HTTPMessage, on exchange: any OriginExchange) {
     schedule.note(5)
     let key = request.fields["idempotency-key"] ?? ""
     let id = request.fields["idempotency-request-id"] ?? ""
     var (kind, luck, dice) = script(key, on: Rule(request))
     if isBusy(with: id), luck < 0.5 { (kind, luck) = (.busy, luck * 2) }
+    if isHesitant, hasEnded(id), luck < 0.7 { (kind, luck) = (.slowBusy, luck / 0.7) }
     if kind == .unread { return exchange.cut() }
     if kind == .refused || kind == .turnedAway {
       judge.refused(request)

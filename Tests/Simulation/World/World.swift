@@ -172,6 +172,7 @@ extension World {
 
   private func begin(_ fault: Plan.Fault) {
     if fault == .freeze || fault == .standstill { judge.hasStandstills = true }
+    if fault == .freeze { origin.isHesitant = true }
     origin.habits.merge(habits(by: fault)) { $0 + $1 }
     switch fault {
     case .sickBackend:
@@ -196,7 +197,6 @@ extension World {
   /// What the backend does often, so that a fault meets what it matters to.
   private func habits(by fault: Plan.Fault) -> [Rule: [(Origin.Kind, Double)]] {
     switch fault {
-    case .freeze: Origin.hesitant
     case .storeHiccup where redis != nil: Origin.wavering
     case .storeAway where redis == nil: Origin.silent
     default: [:]

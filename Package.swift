@@ -8,6 +8,20 @@ let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 /// benchmarks are a third of what there is to compile, and run on builds of their own.
 let isForModuleTests = Context.environment["SEMEL_MODULE_TESTS"] != nil
 
+/// How often each part of Semel's code runs under load: what a release build is laid out by, and what `deploy/profile`
+/// counts. Functions that are local to a file are named by that alone, wherever it is built. Earlier compilers cannot
+/// read what this one's writes.
+let isCounting = Context.environment["SEMEL_COUNTING"] != nil
+#if compiler(>=6.3)
+  let profile = [
+    "-Xllvm", "-static-func-full-module-prefix=false", "-Xfrontend",
+    isCounting
+      ? "-ir-profile-generate" : "-ir-profile-use=\(Context.packageDirectory)/Sources/semel.profdata",
+  ]
+#else
+  let profile: [String] = []
+#endif
+
 /// The settings of every module: the Swift 6 language mode, and warnings as errors.
 let language: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
@@ -25,7 +39,7 @@ let strict: [SwiftSetting] =
     isFuzzing
       ? .unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug", "-enable-testing"])
       : .unsafeFlags(
-        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"]
+        ["-cross-module-optimization", "-enforce-exclusivity=unchecked"] + profile
           + (isForModuleTests ? ["-enable-testing"] : []), .when(configuration: .release))
   ]
 

@@ -50,6 +50,8 @@ def arguments(description, **defaults):
     parser.add_argument("--authorization", default="Bearer load-test", help="who asks")
     parser.add_argument("--binary", default=default_binary(), help="the semel that is started here")
     parser.add_argument("--store", choices=["embedded", "redis"], default="redis", help="of the one that is started here")
+    parser.add_argument("--cache", help="local_cache of the one that is started here")
+    parser.add_argument("--access-log", action="store_true", help="of the one that is started here")
     parser.add_argument("--topology", choices=TOPOLOGIES, default="standalone", help="of the Redis that is started here")
     parser.add_argument("--replicas", type=int, default=0, help="of each master that is started here, which Semel awaits (store.replicas)")
     parser.add_argument("--svg", help="where the picture goes")
@@ -83,7 +85,7 @@ class Rig:
     """Starts what is missing, and ends all that it started."""
 
     def __init__(self, options, nodes=1, workers=0, fast_backend=False, routes="", cache="64MiB"):
-        self.options, self.processes, self.cache, self.redis, self.masters = options, [], cache, None, []
+        self.options, self.processes, self.cache, self.redis, self.masters = options, [], options.cache or cache, None, []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="semel-load-"))
         self.urls, self.admin, self.control, self.pids = list(options.url), options.admin_url, options.count_url, []
         self.is_local = not options.url
@@ -241,12 +243,13 @@ http {{
         if redis:
             place = f'url: "redis://127.0.0.1:{redis}/0"'
         store = f"kind: redis, {place}, local_cache: {self.cache}" if place else f'kind: embedded, path: "{self.folder}/{port}.db"'
+        log = "level: info, access: true" if self.options.access_log else "level: warning, access: false"
         config = self.folder / f"semel-{port}.yaml"
         config.write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}]
 admin: {{address: "127.0.0.1:{admin}"}}
 workers: {workers}
-log: {{level: warning, access: false}}
+log: {{{log}}}
 limits: {{max_in_flight: 100000, caller_in_flight: 0, max_connections: 100000}}
 upstreams: {{backend: {{url: {url}, max_connections: 256}}}}
 store: {{{store}}}

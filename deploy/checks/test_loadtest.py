@@ -206,7 +206,7 @@ class Counting(unittest.TestCase):
         self.assertEqual(histogram.percentile(100), 100)
 
     def test_a_renewed_claim_is_no_replay(self):
-        nothing = types.SimpleNamespace(url=["http://127.0.0.1:1"], admin_url=None, count_url=None)
+        nothing = types.SimpleNamespace(url=["http://127.0.0.1:1"], admin_url=None, count_url=None, cache=None)
         with Rig(nothing) as rig, Watch(port := rig.start_redis()) as watch:
             redis = Redis(port)
             claim, complete = [redis.command("SCRIPT", "LOAD", f"return {number}").decode() for number in (1, 2)]

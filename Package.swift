@@ -8,10 +8,11 @@ let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 /// benchmarks are a third of what there is to compile, and run on builds of their own.
 let isForModuleTests = Context.environment["SEMEL_MODULE_TESTS"] != nil
 
-/// How often each part of Semel's code runs under load: what a release build is laid out by, and what `deploy/profile`
-/// counts. Functions that are local to a file are named by that alone, wherever it is built. Earlier compilers cannot
-/// read what this one's writes.
+/// Whether `deploy/profile` builds: a binary that counts how often each part of it runs.
 let isCounting = Context.environment["SEMEL_COUNTING"] != nil
+
+/// The counts by which a release build is laid out. Functions that are local to a file are named by that alone, wherever
+/// it is built. Earlier compilers cannot read the counts of this one.
 #if compiler(>=6.3)
   let profile = [
     "-Xllvm", "-static-func-full-module-prefix=false", "-Xfrontend",

@@ -42,7 +42,7 @@ struct TrustedProxiesTests {
         try await client.send(
           Rig.orderText("gone", path: path).replacing(
             "\r\n", with: "\r\nX-Forwarded-For: 203.0.113.9\r\n", maxReplacements: 1))
-        try await client.reset()
+        try await client.reset(untilDelivered: true)
       }
       rig.semel.thaw()
       // It is accepted behind them.

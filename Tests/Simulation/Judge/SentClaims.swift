@@ -63,7 +63,7 @@ final class SentClaims {
     }?.at
   }
 
-  /// What stands in a claim alone.
+  /// The text that a claim alone has in it.
   private static func mark(of owner: OwnerToken) -> [UInt8] { Array("$32\r\n\(owner.digits)\r\n".utf8) }
 
   /// The next arguments of a command; none if they are not whole.

@@ -182,7 +182,7 @@ final class Origin: @unchecked Sendable {
   var isSick = false
   /// Whether its refusals of what has run take so long that an owner which was overtaken meets them.
   var isHesitant = false
-  /// What it does often on some routes, because of what else goes wrong in its world.
+  /// Its frequent behaviour on some routes, because of what else goes wrong in its world.
   var habits: [Rule: [(Kind, Double)]] = [:]
 
   /// The end of the n-th visit of a key, and dice for the rest, which depend on the seed alone.

@@ -194,7 +194,7 @@ extension World {
     }
   }
 
-  /// What the backend does often, so that a fault meets what it matters to.
+  /// The backend's frequent behaviour, so that a fault meets what it matters to.
   private func habits(by fault: Plan.Fault) -> [Rule: [(Origin.Kind, Double)]] {
     switch fault {
     case .storeHiccup where redis != nil: Origin.wavering

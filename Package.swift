@@ -47,8 +47,9 @@ let strict: [SwiftSetting] =
 /// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run
 /// takes a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and
 /// lld alone takes libraries in any order. What is linked dynamically is bound at the start, and read-only from then on.
+/// No symbol is there for others to bind to.
 let staticRuntime = [
-  "-Xlinker", "-z", "-Xlinker", "now",
+  "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--no-export-dynamic",
   "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
   "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
 ]
@@ -167,6 +168,10 @@ let package = Package(
       name: "CLua", path: "Tests/Simulation/CLua", pkgConfig: "lua5.1",
       providers: [.apt(["liblua5.1-0-dev"])]),
     .systemLibrary(name: "CSwiftRuntime"),
+    // Only where Foundation is linked statically: other programs that load it may read the data.
+    .target(
+      name: "CICUData",
+      cSettings: [.define("SEMEL_WITHOUT_ICU_DATA", .when(platforms: [.linux], configuration: .release))]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
 
@@ -230,7 +235,8 @@ let package = Package(
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "OpenAPI", "Platform", "Proxy",
+        "Admin", "CICUData", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "OpenAPI", "Platform",
+        "Proxy",
         "Settings", "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix,
         coreMetrics,
         logging,

@@ -65,6 +65,14 @@ class TidyTests(unittest.TestCase):
         self.assertEqual(self.faults("Proxy/A.swift", "import FoundationEssentials\n"), [])
         self.assertEqual(self.faults("Admin/A.swift", "import Foundation\n"), [])
 
+    def test_what_reads_the_data_of_icu_is_found(self):
+        for text in ["let formatter = ISO8601DateFormatter()", "let name = Locale.current", "print(date.formatted(.dateTime))",
+                     "let text = error.localizedDescription"]:
+            with self.subTest(text):
+                self.assertIn("reads data of ICU", *self.faults("Admin/A.swift", text + "\n"))
+                self.assertEqual(self.faults("Client/A.swift", text + "\n"), [])
+                self.assertEqual(self.faults("Admin/A.swift", "// " + text + "\n"), [])
+
     def test_a_folder_names_something_and_nothing_is_left_for_later(self):
         self.assertIn("names nothing", *self.faults("Proxy/Helpers/A.swift", "let a = 1\n"))
         self.assertIn("do it now", *self.faults("Proxy/A.swift", "  // TODO: the rest\n"))

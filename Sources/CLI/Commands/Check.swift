@@ -11,6 +11,7 @@ import Transport
 
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "check",
     abstract: "Check a configuration file.",
     discussion: """
       Prints every error with file, line, column and member, and exits with 78 where there is one. With --live it also \

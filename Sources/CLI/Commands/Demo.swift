@@ -8,6 +8,7 @@ import Wire
 
 struct Demo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "demo",
     abstract: "Run a demo backend with Semel in front of it, and print what to try.")
 
   @Option(help: "The port of Semel.")

@@ -8,6 +8,7 @@ import Telemetry
 
 struct Health: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "health",
     abstract: "Check whether a running Semel is ready, alive, or has reloaded its configuration.",
     discussion: "Exit code 0 if it is; 1 if it is not, or does not respond.")
 

@@ -5,7 +5,8 @@ import CSwiftRuntime
 import Settings
 import UnixSignals
 
-/// `semel`: the command line.
+/// `semel`: the command line. Each command gives its name: to derive it from a type's description, the runtime searches
+/// the whole binary for each of them, at each start.
 @main
 struct Semel: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -120,6 +121,7 @@ enum Version {
 
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "run",
     abstract: "Run the proxy.",
     discussion: """
       SIGTERM ends it in order: it stops being ready, finishes and records what is in flight, and marks as unknown \

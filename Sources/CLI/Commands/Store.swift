@@ -20,7 +20,8 @@ struct StoreCommand: ParsableCommand {
   }
 
   struct Stats: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Count the records by state, with their bytes.")
+    static let configuration = CommandConfiguration(
+      commandName: "stats", abstract: "Count the records by state, with their bytes.")
 
     @Argument(help: "The configuration file.")
     var file: String
@@ -63,6 +64,7 @@ struct StoreCommand: ParsableCommand {
 
   struct Backup: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "backup",
       abstract: "Copy the embedded store while Semel runs.",
       discussion: """
         The copy is consistent: the store as it is at one moment. It never replaces a file. A copy that is put back \

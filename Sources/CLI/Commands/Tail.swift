@@ -7,6 +7,7 @@ import Telemetry
 
 struct Tail: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "tail",
     abstract: "Follow the keyed, the refused and the shadowed requests of a running Semel, a line each.",
     discussion: """
       A line has the time, method, route, status, outcome and duration, then the digests of key and caller as the log \

@@ -8,6 +8,7 @@ import Wire
 
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "explain",
     abstract: "Show what Semel does with a request, without sending it.",
     discussion: """
       Prints which route takes the request and why the others do not, its key and its source, the caller's parts, what \

@@ -180,8 +180,11 @@ final class Origin: @unchecked Sendable {
 
   /// Whether it is not itself: an item's result, or a statement, may be none.
   var isSick = false
-  /// Whether its refusals of what has run take so long that an owner which was overtaken meets them.
-  var isHesitant = false
+  /// Called once, when it has run a request that may run again; `nil` if nobody waits for that.
+  var onRepeatable: ((Run) -> Void)?
+  /// The moment at which a request's first owner goes on, by the request's id. The backend refuses a later attempt soon
+  /// after that moment.
+  var returns: [String: Moment] = [:]
   /// Its frequent behaviour on some routes, because of what else goes wrong in its world.
   var habits: [Rule: [(Kind, Double)]] = [:]
 
@@ -205,19 +208,13 @@ final class Origin: @unchecked Sendable {
     return schedule.now < respondsAt
   }
 
-  /// Whether an earlier attempt of a request that may run again has had its response.
-  private func hasEnded(_ id: String) -> Bool {
-    guard let run = effects[id]?.run, run.respondedAt != nil else { return false }
-    return judge.records[run.record]?.rule.runsAgain == true
-  }
-
   func take(_ request: HTTPMessage, on exchange: any OriginExchange) {
     schedule.note(5)
     let key = request.fields["idempotency-key"] ?? ""
     let id = request.fields["idempotency-request-id"] ?? ""
     var (kind, luck, dice) = script(key, on: Rule(request))
     if isBusy(with: id), luck < 0.5 { (kind, luck) = (.busy, luck * 2) }
-    if isHesitant, hasEnded(id), luck < 0.7 { (kind, luck) = (.slowBusy, luck / 0.7) }
+    if let moment = returns[id], schedule.now < moment { kind = .slowBusy }
     if kind == .unread { return exchange.cut() }
     if kind == .refused || kind == .turnedAway {
       judge.refused(request)
@@ -236,6 +233,10 @@ final class Origin: @unchecked Sendable {
     if runsTwice, luck < 0.1 { _ = note(request, key, id, kind) }
     let body = body(of: run, request, kind, luck)
     run.content = body
+    if let onRepeatable, run.end == .final, judge.records[run.record]?.rule.runsAgain == true {
+      self.onRepeatable = nil
+      onRepeatable(run)
+    }
     if run.end != .retry, run.end != .rejected { effects[id] = (body, run.serial, run) }
     let fields = [("X-Run", "\(run.serial)")] + (kind?.fields ?? [])
     let response = OriginResponse(
@@ -297,7 +298,10 @@ final class Origin: @unchecked Sendable {
       finishAfter(timeOut * (1.05 + luck * 0.7), finish)
     case .slow: finishAfter(luck * timeOut * 0.9, finish)
     case .sluggish: finishAfter(timeOut * (0.6 + luck * 0.3), finish)
-    case .slowBusy, .slowRejected: finishAfter(timeOut * (0.3 + luck * 0.55), finish)
+    case .slowBusy:
+      let moment = max(runs.first.flatMap { returns[$0.id] } ?? schedule.now, schedule.now)
+      finishAfter(moment.seconds - schedule.now.seconds + luck * 0.9, finish)
+    case .slowRejected: finishAfter(timeOut * (0.3 + luck * 0.55), finish)
     case .sentTwice:
       guard !exchange.isOver else { return }
       runs.forEach(judge.responded)

@@ -172,7 +172,6 @@ extension World {
 
   private func begin(_ fault: Plan.Fault) {
     if fault == .freeze || fault == .standstill { judge.hasStandstills = true }
-    if fault == .freeze { origin.isHesitant = true }
     origin.habits.merge(habits(by: fault)) { $0 + $1 }
     switch fault {
     case .sickBackend:
@@ -252,6 +251,7 @@ extension World {
     if dice.chance(0.7), nodes.contains(where: { schedule.now < $0.machine.frozenUntil + Span(seconds: 1) }) {
       return
     }
+    if dice.chance(0.3) { return freezeSender(&dice) }
     let span = dice.chance(0.4) ? dice.span(1.7, 4) : dice.span(0.1, 4)
     let stop = { [judge, schedule] in
       judge.disturbances.append(schedule.now)
@@ -259,6 +259,20 @@ extension World {
     }
     guard dice.chance(0.5) else { return stop() }
     node.onBackend = { [unowned self] in if isStorm { stop() } }
+  }
+
+  /// Stops the node of the next request that may run again, once the backend has run it, for so long that another one takes
+  /// its record over. That one's attempt is under way when the first goes on, and is refused then.
+  private func freezeSender(_ dice: inout Dice) {
+    let span = dice.span(2.2, 3.2)
+    var late = Dice(dice.next())
+    origin.onRepeatable = { [unowned self] run in
+      guard isStorm, let sender = judge.records[run.record]?.sent.last?.node else { return }
+      judge.disturbances.append(schedule.now)
+      nodes[sender].machine.freeze(for: span)
+      origin.returns[run.id] = schedule.now + span
+      for range in [1.6...2.1, 1.9...2.3] { clients.tapAgain(within: range, besides: sender, &late) }
+    }
   }
 
   func breakWires(_ dice: inout Dice, _ isChosen: (Wire) -> Bool) {

@@ -5,6 +5,7 @@ import Settings
 
 struct Init: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "init",
     abstract: "Write a commented configuration to start from.",
     discussion: "It asks nothing, and leaves a file that exists as it is.")
 

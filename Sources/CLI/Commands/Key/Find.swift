@@ -4,6 +4,7 @@ import Foundation
 extension Key {
   struct Find: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "find",
       abstract: "Find the records of a key, of every caller, without anyone's token.",
       discussion: """
         Searches the whole store in small steps, which takes a while where there are many records, and shows where \

@@ -4,11 +4,13 @@ import Idempotency
 
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "key",
     abstract: "Show, find, list, forget, resolve and put the records of a running Semel.",
     subcommands: [Show.self, Find.self, List.self, Forget.self, Resolve.self, Put.self])
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "show",
       abstract: "Show where a record stands, and what the next delivery of its key will get.")
     @OptionGroup var record: RecordSelection
     @OptionGroup var call: AdminCall
@@ -20,6 +22,7 @@ struct Key: ParsableCommand {
 
   struct Forget: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "forget",
       abstract: "Forget a record: the next delivery of its key runs.",
       discussion: "An owner that is still at work is fenced off, and cannot store its outcome any more.")
     @OptionGroup var record: RecordSelection
@@ -95,6 +98,7 @@ struct OutcomeStatement: ParsableArguments {
 extension Key {
   struct Resolve: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "resolve",
       abstract: "State the outcome of a request for which it is unknown, or of many.",
       discussion: """
         --applied: the backend did run it, and later deliveries get a response with this status, these headers and \

@@ -4,6 +4,7 @@ import Foundation
 extension Key {
   struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List the records that are in flight, of unknown outcome or unreadable, oldest first.",
       discussion: """
         Route, key, caller and node are those of the latest attempt, as the record holds them; a record that an earlier \

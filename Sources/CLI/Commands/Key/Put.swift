@@ -5,6 +5,7 @@ import Foundation
 extension Key {
   struct Put: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "put",
       abstract: "Record the outcome of a request that was carried out without Semel, such as by hand.",
       discussion: """
         The record must not exist yet, or be free. Deliveries of the key with this payload then get the stated response, \

@@ -1,4 +1,5 @@
 import Glibc
+import NIOConcurrencyHelpers
 import Platform
 
 /// A child process with its output captured. Killed and reaped when the last reference goes.
@@ -72,24 +73,27 @@ package final class ManagedProcess: Sendable {
   package func line(containing text: String, within span: Duration = .seconds(20)) async throws -> String {
     try await state.until("a line with \(text) from \(name)", within: span) { state in
       for bytes in [state.output, state.errors] {
-        let lines = bytes.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
-        if let line = lines.first(where: { $0.contains(text) }) { return line }
+        if let place = bytes.offset(of: text) { return bytes.line(around: place) }
       }
       return nil
     }
   }
 
-  /// The number of lines of its output that match. Awaits `count`.
+  /// The number of whole lines of its output that match. Awaits `count`.
   package func lines(
     atLeast count: Int, within span: Duration = .seconds(20),
     where matches: @escaping @Sendable (String) -> Bool
   ) async throws -> Int {
-    try await state.until("\(count) lines from \(name)", within: span) { state in
-      let lines = state.output.split(separator: UInt8(ascii: "\n")).map {
-        String(decoding: $0, as: UTF8.self)
+    // Each line is looked at once, whenever there are more of them.
+    let seen = NIOLockedValueBox((offset: 0, found: 0))
+    return try await state.until("\(count) lines from \(name)", within: span) { state in
+      seen.withLockedValue { seen in
+        while let end = state.output.offset(of: "\n", from: seen.offset) {
+          if matches(String(decoding: state.output[seen.offset..<end], as: UTF8.self)) { seen.found += 1 }
+          seen.offset = end + 1
+        }
+        return seen.found >= count ? seen.found : nil
       }
-      let found = lines.count(where: matches)
-      return found >= count ? found : nil
     }
   }
 

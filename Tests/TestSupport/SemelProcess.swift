@@ -158,13 +158,19 @@ package final class SemelProcess: Sendable {
 
   /// A figure of the metrics page: the sum of a family's series, or of those with a label.
   package func counter(_ name: String, label: String = "") async throws -> Int {
-    let page = try await admin.send("GET", "/metrics").text
-    guard page.contains("# TYPE \(name) ") else { throw TestFailure("no \(name) on the metrics page") }
-    return page.split(separator: "\n").reduce(0) { sum, line in
-      guard line.hasPrefix("\(name) ") || line.hasPrefix("\(name){"), label.isEmpty || line.contains(label)
-      else { return sum }
-      return sum + (line.split(separator: " ").last.flatMap { Int($0) } ?? 0)
+    let page = Array(try await admin.send("GET", "/metrics").text.utf8)
+    guard page.offset(of: "# TYPE \(name) ") != nil else {
+      throw TestFailure("no \(name) on the metrics page")
     }
+    var (sum, place) = (0, page.offset(of: "\n" + name))
+    while let start = place {
+      let line = page.line(around: start + 1)
+      if line.hasPrefix("\(name) ") || line.hasPrefix("\(name){"), label.isEmpty || line.contains(label) {
+        sum += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
+      }
+      place = page.offset(of: "\n" + name, from: start + 1)
+    }
+    return sum
   }
 
   /// Ends it at once (SIGKILL), as a crash would.

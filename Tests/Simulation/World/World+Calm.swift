@@ -3,7 +3,7 @@ extension World {
   func calm() {
     (isStorm, hiccupSpan, losesCompletion) = (false, nil, false)
     origin.shares = []
-    (origin.isSick, origin.isHesitant, origin.habits) = (false, false, [:])
+    (origin.isSick, origin.onRepeatable, origin.habits) = (false, nil, [:])
     origin.greeting = { .accepts($0) }
     store.losses = 0
     store.slowness = 0

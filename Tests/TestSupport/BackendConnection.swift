@@ -66,12 +66,16 @@ final class BackendConnection: ChannelInboundHandler {
     }
   }
 
+  /// Made once: NIO fills a buffer byte by byte, which takes long without optimisation.
+  private static let filler = ByteBuffer(repeating: UInt8(ascii: "x"), count: 256 << 10)
+
   /// Sends the next piece when the one before has left: no more than one is held.
   private static func fill(_ count: Int, _ reply: Reply, of backend: OrdersBackend, on channel: any Channel) {
     guard count > 0 else { return end(reply, on: channel) }
-    let piece = min(count, 256 << 10)
-    let sent = channel.writeAndFlush(framed(ByteBuffer(repeating: UInt8(ascii: "x"), count: piece), reply))
-    sent.whenSuccess {
+    var filler = filler
+    guard let bytes = filler.readSlice(length: min(count, filler.readableBytes)) else { return }
+    let piece = bytes.readableBytes
+    channel.writeAndFlush(framed(bytes, reply)).whenSuccess {
       backend.log.withValue { $0.sent += piece }
       fill(count - piece, reply, of: backend, on: channel)
     }

@@ -47,7 +47,7 @@ let strict: [SwiftSetting] =
 /// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run
 /// takes a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and
 /// lld alone takes libraries in any order. What is linked dynamically is bound at the start, and read-only from then on.
-/// No symbol is there for others to bind to.
+/// The binary exports no symbol that it need not.
 let staticRuntime = [
   "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--no-export-dynamic",
   "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
@@ -168,7 +168,8 @@ let package = Package(
       name: "CLua", path: "Tests/Simulation/CLua", pkgConfig: "lua5.1",
       providers: [.apt(["liblua5.1-0-dev"])]),
     .systemLibrary(name: "CSwiftRuntime"),
-    // Only where Foundation is linked statically: other programs that load it may read the data.
+    .target(name: "CMalloc"),
+    // Programs that load Foundation may read its data; the release binary has Foundation to itself.
     .target(
       name: "CICUData",
       cSettings: [.define("SEMEL_WITHOUT_ICU_DATA", .when(platforms: [.linux], configuration: .release))]),
@@ -235,7 +236,8 @@ let package = Package(
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "CICUData", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "OpenAPI", "Platform",
+        "Admin", "CICUData", "CMalloc", "CSwiftRuntime", "Calls", "Conformance", "Idempotency", "OpenAPI",
+        "Platform",
         "Proxy",
         "Settings", "Store", "TLS", "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix,
         coreMetrics,

@@ -16,10 +16,13 @@ struct IdleConnectionTests {
   }
 
   @Test(.enabled(if: openFiles > count + 1000, "the machine allows too few open files"))
-  func `ten thousand idle connections are held in little memory, and served`() async throws {
+  func `ten thousand idle connections are held in little memory, served, and leave little behind`()
+    async throws
+  {
     let limits = "{max_connections: \(Self.count + 100), idle_timeout: 10m, header_timeout: 1m}"
     try await Rig.run(Configuration(top: ["limits": limits]), within: .seconds(240), slots: Rig.allSlots) {
       rig in
+      let idle = try rig.semel.memory("VmRSS")
       let client = try Python.startPlain("idle_connections", ["\(rig.semel.ports.proxy)", "\(Self.count)"])
       try await client.line(containing: "held \(Self.count)", within: .seconds(120))
       try await rig.semel.counter("semel_open_connections", becomes: Self.count)
@@ -30,6 +33,12 @@ struct IdleConnectionTests {
       try await client.line(containing: "responded \(Self.count)", within: .seconds(120))
       let exit = try await client.exit()
       #expect(exit == .code(0), "\(client.errors)")
+      let (deadline, most) = (ContinuousClock.now + .seconds(60), idle * 13 / 10)
+      while try rig.semel.memory("VmRSS") > most, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(500))
+      }
+      let left = try rig.semel.memory("VmRSS")
+      #expect(left <= most, "\(left) KiB are left of a burst, \(idle) were held before it")
     }
   }
 

@@ -66,7 +66,7 @@ final class BackendConnection: ChannelInboundHandler {
     }
   }
 
-  /// Made once: NIO fills a buffer byte by byte, which takes long without optimisation.
+  /// The bytes of all fillers: NIO fills a buffer byte by byte, which takes long without optimisation.
   private static let filler = ByteBuffer(repeating: UInt8(ascii: "x"), count: 256 << 10)
 
   /// Sends the next piece when the one before has left: no more than one is held.

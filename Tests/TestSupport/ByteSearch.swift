@@ -6,10 +6,11 @@ extension [UInt8] {
   package func offset(of text: String, from start: Int = 0) -> Int? {
     let sought = Array(text.utf8)
     return withUnsafeBytes { bytes in
+      guard let first = sought.first else { return start }
       guard let base = bytes.baseAddress else { return nil }
       var place = start
       while place + sought.count <= bytes.count,
-        let next = memchr(base + place, Int32(sought[0]), bytes.count - sought.count - place + 1)
+        let next = memchr(base + place, Int32(first), bytes.count - sought.count - place + 1)
       {
         place = UnsafeRawPointer(next) - base
         if memcmp(next, sought, sought.count) == 0 { return place }

@@ -89,7 +89,8 @@ package final class ManagedProcess: Sendable {
     return try await state.until("\(count) lines from \(name)", within: span) { state in
       seen.withLockedValue { seen in
         while let end = state.output.offset(of: "\n", from: seen.offset) {
-          if matches(String(decoding: state.output[seen.offset..<end], as: UTF8.self)) { seen.found += 1 }
+          let line = String(decoding: state.output[seen.offset..<end], as: UTF8.self)
+          if !line.isEmpty, matches(line) { seen.found += 1 }
           seen.offset = end + 1
         }
         return seen.found >= count ? seen.found : nil

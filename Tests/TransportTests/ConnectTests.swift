@@ -70,7 +70,7 @@ struct ConnectTests {
       settings.connectTimeout = .seconds(300)
       let first = harness.upstream.begin(request(settings))
       await server.reached { $0.requests == 1 }
-      // More than a stack has room for, if the failure of one began the next within it. Frames are larger in debug, and
+      // A stack would not have room for them, if the failure of one began the next within it. Frames are larger in debug, and
       // NIO then looks at the whole queue at each step.
       #if DEBUG
         let count = 12_000

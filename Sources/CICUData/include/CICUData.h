@@ -1,8 +1,9 @@
 // An empty package of the data of ICU, which Foundation brings along: 34 MB, a third of a binary.
 //
-// They are names of languages, calendars, currencies and time zones, collations, and code pages. Semel reads none of
+// The data are names of languages, calendars, currencies and time zones, collations, and code pages. Semel reads none of
 // them: without them a `DateFormatter` ends the process and a URL has no international host, while regular expressions,
-// cases, numbers and ISO 8601 work. `deploy/checks/tidy` keeps such code out. With a symbol of this name the linker
+// cases, numbers and ISO 8601 work. `deploy/checks/tidy` keeps formatters and locales out of the
+// modules. With a symbol of this name the linker
 // does not take the one of the static library. Other versions of Foundation name theirs otherwise, and link it.
 #pragma once
 

@@ -42,7 +42,7 @@ struct ProgramServices<Records: RecordStore> {
     let renewFiles = fileRenewal(with: adminTokens)
     let proxy = try makeProxy(server, after: adminStands, renewFiles)
     let reload = file.map { makeReload(of: $0, server, backends, proxy, renewFiles) }
-    var all = others + store.services
+    var all = others + store.services + [MemoryReturn()]
     if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
     all += adminServices(proxy, reload, adminStands, adminTokens)
     if let reload, let reloads {

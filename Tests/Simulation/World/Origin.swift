@@ -180,7 +180,7 @@ final class Origin: @unchecked Sendable {
 
   /// Whether it is not itself: an item's result, or a statement, may be none.
   var isSick = false
-  /// Called once, when it has run a request that may run again; `nil` if nobody waits for that.
+  /// A call for its next run of a request that may run again; `nil` if nobody waits for that.
   var onRepeatable: ((Run) -> Void)?
   /// The moment at which a request's first owner goes on, by the request's id. The backend refuses a later attempt soon
   /// after that moment.

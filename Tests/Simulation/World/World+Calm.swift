@@ -4,6 +4,7 @@ extension World {
     (isStorm, hiccupSpan, losesCompletion) = (false, nil, false)
     origin.shares = []
     (origin.isSick, origin.onRepeatable, origin.habits) = (false, nil, [:])
+    origin.returns = [:]
     origin.greeting = { .accepts($0) }
     store.losses = 0
     store.slowness = 0

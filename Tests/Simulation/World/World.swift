@@ -262,12 +262,13 @@ extension World {
   }
 
   /// Stops the node of the next request that may run again, once the backend has run it, for so long that another one takes
-  /// its record over. That one's attempt is under way when the first goes on, and is refused then.
+  /// its record over. The other node's attempt is under way when the first goes on, and is refused then.
   private func freezeSender(_ dice: inout Dice) {
     let span = dice.span(2.2, 3.2)
     var late = Dice(dice.next())
     origin.onRepeatable = { [unowned self] run in
-      guard isStorm, let sender = judge.records[run.record]?.sent.last?.node else { return }
+      let sending = judge.records[run.record]?.sent.last { $0.attempt == run.attempt }
+      guard isStorm, let sender = sending?.node, !nodes[sender].machine.isDead else { return }
       judge.disturbances.append(schedule.now)
       nodes[sender].machine.freeze(for: span)
       origin.returns[run.id] = schedule.now + span

@@ -3,11 +3,7 @@ import Testing
 
 /// The sample, damaged in many ways: whatever is wrong with a file is told with a place that the file has.
 struct DamageTests {
-  /// One comment stands for all: the same happens in each, and half of the sample are comments and empty lines.
-  private let lines: [String] = {
-    let all = Sample.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    return all.prefix(1) + all.dropFirst().filter { ![nil, "#"].contains($0.first { $0 != " " }) }
-  }()
+  private let lines = Sample.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
 
   private func expectPlaces(_ lines: [String]) {
     let result = Settings.load(text: lines.joined(separator: "\n"), file: "f", environment: [:])
